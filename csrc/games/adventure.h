@@ -39,4 +39,6 @@ struct Adventure : Game {
   }
 };
 
+CULE_LIST_GAME(Adventure);
+
 }  // namespace cule::games

@@ -32,4 +32,6 @@ struct AirRaid : Game {
   }
 };
 
+CULE_LIST_GAME(AirRaid);
+
 }  // namespace cule::games

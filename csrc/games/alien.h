@@ -38,4 +38,6 @@ struct Alien : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Alien);
+
 }  // namespace cule::games

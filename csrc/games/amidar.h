@@ -28,4 +28,6 @@ struct Amidar : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Amidar);
+
 }  // namespace cule::games

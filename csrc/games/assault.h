@@ -24,4 +24,6 @@ struct Assault : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Assault);
+
 }  // namespace cule::games

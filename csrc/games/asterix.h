@@ -27,4 +27,6 @@ struct Asterix : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Asterix);
+
 }  // namespace cule::games

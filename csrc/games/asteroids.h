@@ -37,4 +37,6 @@ struct Asteroids : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Asteroids);
+
 }  // namespace cule::games

@@ -33,4 +33,6 @@ struct Atlantis : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Atlantis);
+
 }  // namespace cule::games

@@ -24,4 +24,6 @@ struct Atlantis2 : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Atlantis2);
+
 }  // namespace cule::games

@@ -48,4 +48,6 @@ struct Backgammon : Game {
   }
 };
 
+CULE_LIST_GAME(Backgammon);
+
 }  // namespace cule::games

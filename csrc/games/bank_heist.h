@@ -32,4 +32,6 @@ struct BankHeist : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(BankHeist);
+
 }  // namespace cule::games

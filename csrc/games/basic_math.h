@@ -30,4 +30,6 @@ struct BasicMath : Game {
   }
 };
 
+CULE_LIST_GAME(BasicMath);
+
 }  // namespace cule::games

@@ -37,4 +37,6 @@ struct BattleZone : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(BattleZone);
+
 }  // namespace cule::games

@@ -32,4 +32,6 @@ struct BeamRider : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(BeamRider);
+
 }  // namespace cule::games

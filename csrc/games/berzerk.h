@@ -33,4 +33,6 @@ struct Berzerk : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Berzerk);
+
 }  // namespace cule::games

@@ -27,4 +27,6 @@ struct Blackjack : Game {
   }
 };
 
+CULE_LIST_GAME(Blackjack);
+
 }  // namespace cule::games

@@ -32,4 +32,6 @@ struct Bowling : Game {
   }
 };
 
+CULE_LIST_GAME(Bowling);
+
 }  // namespace cule::games

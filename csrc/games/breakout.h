@@ -35,4 +35,6 @@ struct Breakout : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Breakout);
+
 }  // namespace cule::games

@@ -50,4 +50,6 @@ struct Casino : Game {
   }
 };
 
+CULE_LIST_GAME(Casino);
+
 }  // namespace cule::games

@@ -32,4 +32,6 @@ struct Centipede : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Centipede);
+
 }  // namespace cule::games

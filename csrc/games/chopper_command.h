@@ -34,4 +34,6 @@ struct ChopperCommand : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(ChopperCommand);
+
 }  // namespace cule::games

@@ -36,4 +36,6 @@ struct CrazyClimber : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(CrazyClimber);
+
 }  // namespace cule::games

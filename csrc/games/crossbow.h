@@ -30,4 +30,6 @@ struct Crossbow : Game {
   }
 };
 
+CULE_LIST_GAME(Crossbow);
+
 }  // namespace cule::games

@@ -38,4 +38,6 @@ struct Darkchambers : Game {
   }
 };
 
+CULE_LIST_GAME(Darkchambers);
+
 }  // namespace cule::games

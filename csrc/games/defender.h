@@ -37,4 +37,6 @@ struct Defender : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Defender);
+
 }  // namespace cule::games

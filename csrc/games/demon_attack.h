@@ -35,4 +35,6 @@ struct DemonAttack : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(DemonAttack);
+
 }  // namespace cule::games

@@ -24,4 +24,6 @@ struct DonkeyKong : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(DonkeyKong);
+
 }  // namespace cule::games

@@ -65,4 +65,6 @@ struct DoubleDunk : Game {
   }
 };
 
+CULE_LIST_GAME(DoubleDunk);
+
 }  // namespace cule::games

@@ -20,4 +20,6 @@ struct Earthworld : Game {
   }
 };
 
+CULE_LIST_GAME(Earthworld);
+
 }  // namespace cule::games

@@ -26,4 +26,6 @@ struct ElevatorAction : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(ElevatorAction);
+
 }  // namespace cule::games

@@ -29,4 +29,6 @@ struct Enduro : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
+CULE_LIST_GAME(Enduro);
+
 }  // namespace cule::games

@@ -22,4 +22,6 @@ struct Entombed : Game {
   }
 };
 
+CULE_LIST_GAME(Entombed);
+
 }  // namespace cule::games

@@ -35,4 +35,6 @@ struct Et : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Et);
+
 }  // namespace cule::games

@@ -27,4 +27,6 @@ struct FlagCapture : Game {
   }
 };
 
+CULE_LIST_GAME(FlagCapture);
+
 }  // namespace cule::games

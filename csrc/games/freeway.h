@@ -34,4 +34,6 @@ struct Freeway : Game {
   }
 };
 
+CULE_LIST_GAME(Freeway);
+
 }  // namespace cule::games

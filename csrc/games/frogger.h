@@ -34,4 +34,6 @@ struct Frogger : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Frogger);
+
 }  // namespace cule::games

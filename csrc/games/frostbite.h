@@ -32,4 +32,6 @@ struct Frostbite : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Frostbite);
+
 }  // namespace cule::games

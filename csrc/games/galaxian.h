@@ -34,4 +34,6 @@ struct Galaxian : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Galaxian);
+
 }  // namespace cule::games

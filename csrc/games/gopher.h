@@ -36,4 +36,6 @@ struct Gopher : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Gopher);
+
 }  // namespace cule::games

@@ -33,4 +33,6 @@ struct Gravitar : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Gravitar);
+
 }  // namespace cule::games

@@ -38,4 +38,6 @@ struct Hangman : Game {
   }
 };
 
+CULE_LIST_GAME(Hangman);
+
 }  // namespace cule::games

@@ -40,4 +40,6 @@ struct HauntedHouse : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(HauntedHouse);
+
 }  // namespace cule::games

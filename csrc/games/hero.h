@@ -30,4 +30,6 @@ struct Hero : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Hero);
+
 }  // namespace cule::games

@@ -32,4 +32,6 @@ struct HumanCannonball : Game {
   }
 };
 
+CULE_LIST_GAME(HumanCannonball);
+
 }  // namespace cule::games

@@ -34,4 +34,6 @@ struct IceHockey : Game {
   }
 };
 
+CULE_LIST_GAME(IceHockey);
+
 }  // namespace cule::games

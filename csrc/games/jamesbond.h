@@ -35,4 +35,6 @@ struct Jamesbond : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Jamesbond);
+
 }  // namespace cule::games

@@ -30,4 +30,6 @@ struct JourneyEscape : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
+CULE_LIST_GAME(JourneyEscape);
+
 }  // namespace cule::games

@@ -23,4 +23,6 @@ struct Kaboom : Game {
   }
 };
 
+CULE_LIST_GAME(Kaboom);
+
 }  // namespace cule::games

@@ -35,4 +35,6 @@ struct Kangaroo : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Kangaroo);
+
 }  // namespace cule::games

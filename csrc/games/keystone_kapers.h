@@ -27,4 +27,6 @@ struct KeystoneKapers : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(KeystoneKapers);
+
 }  // namespace cule::games

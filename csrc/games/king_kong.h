@@ -32,4 +32,6 @@ struct KingKong : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(KingKong);
+
 }  // namespace cule::games

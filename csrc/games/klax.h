@@ -45,4 +45,6 @@ struct Klax : Game {
   }
 };
 
+CULE_LIST_GAME(Klax);
+
 }  // namespace cule::games

@@ -23,4 +23,6 @@ struct Koolaid : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
+CULE_LIST_GAME(Koolaid);
+
 }  // namespace cule::games

@@ -25,4 +25,6 @@ struct Krull : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Krull);
+
 }  // namespace cule::games

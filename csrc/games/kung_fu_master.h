@@ -26,4 +26,6 @@ struct KungFuMaster : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(KungFuMaster);
+
 }  // namespace cule::games

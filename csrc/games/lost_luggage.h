@@ -36,4 +36,6 @@ struct LostLuggage : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(LostLuggage);
+
 }  // namespace cule::games

@@ -33,4 +33,6 @@ struct MarioBros : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(MarioBros);
+
 }  // namespace cule::games

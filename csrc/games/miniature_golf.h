@@ -48,4 +48,6 @@ struct MiniatureGolf : Game {
   }
 };
 
+CULE_LIST_GAME(MiniatureGolf);
+
 }  // namespace cule::games

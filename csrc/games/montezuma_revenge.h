@@ -25,4 +25,6 @@ struct MontezumaRevenge : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(MontezumaRevenge);
+
 }  // namespace cule::games

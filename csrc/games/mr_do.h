@@ -34,4 +34,6 @@ struct MrDo : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(MrDo);
+
 }  // namespace cule::games

@@ -38,4 +38,6 @@ struct MsPacman : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(MsPacman);
+
 }  // namespace cule::games

@@ -32,4 +32,6 @@ struct NameThisGame : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(NameThisGame);
+
 }  // namespace cule::games

@@ -36,4 +36,6 @@ struct Othello : Game {
   }
 };
 
+CULE_LIST_GAME(Othello);
+
 }  // namespace cule::games

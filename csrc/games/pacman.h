@@ -36,4 +36,6 @@ struct Pacman : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Pacman);
+
 }  // namespace cule::games

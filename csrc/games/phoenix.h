@@ -27,4 +27,6 @@ struct Phoenix : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Phoenix);
+
 }  // namespace cule::games

@@ -29,4 +29,6 @@ struct Pitfall : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Pitfall);
+
 }  // namespace cule::games

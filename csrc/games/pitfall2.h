@@ -24,4 +24,6 @@ struct Pitfall2 : Game {
   }
 };
 
+CULE_LIST_GAME(Pitfall2);
+
 }  // namespace cule::games

@@ -35,4 +35,6 @@ struct Pong : Game {
   }
 };
 
+CULE_LIST_GAME(Pong);
+
 }  // namespace cule::games

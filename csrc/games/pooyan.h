@@ -36,4 +36,6 @@ struct Pooyan : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Pooyan);
+
 }  // namespace cule::games

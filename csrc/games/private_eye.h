@@ -35,4 +35,6 @@ struct PrivateEye : Game {
   }
 };
 
+CULE_LIST_GAME(PrivateEye);
+
 }  // namespace cule::games

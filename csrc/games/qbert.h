@@ -39,4 +39,6 @@ struct Qbert : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Qbert);
+
 }  // namespace cule::games

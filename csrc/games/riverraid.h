@@ -45,4 +45,6 @@ struct Riverraid : Game {
   }
 };
 
+CULE_LIST_GAME(Riverraid);
+
 }  // namespace cule::games

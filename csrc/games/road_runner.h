@@ -31,4 +31,6 @@ struct RoadRunner : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(RoadRunner);
+
 }  // namespace cule::games

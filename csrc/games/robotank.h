@@ -25,4 +25,6 @@ struct Robotank : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Robotank);
+
 }  // namespace cule::games

@@ -24,4 +24,6 @@ struct Seaquest : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Seaquest);
+
 }  // namespace cule::games

@@ -26,4 +26,6 @@ struct SirLancelot : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(SirLancelot);
+
 }  // namespace cule::games

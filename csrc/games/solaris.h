@@ -24,4 +24,6 @@ struct Solaris : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Solaris);
+
 }  // namespace cule::games

@@ -34,4 +34,6 @@ struct SpaceInvaders : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(SpaceInvaders);
+
 }  // namespace cule::games

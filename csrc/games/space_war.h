@@ -28,4 +28,6 @@ struct SpaceWar : Game {
   }
 };
 
+CULE_LIST_GAME(SpaceWar);
+
 }  // namespace cule::games

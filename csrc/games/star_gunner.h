@@ -38,4 +38,6 @@ struct StarGunner : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(StarGunner);
+
 }  // namespace cule::games

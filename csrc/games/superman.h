@@ -25,4 +25,6 @@ struct Superman : Game {
   }
 };
 
+CULE_LIST_GAME(Superman);
+
 }  // namespace cule::games

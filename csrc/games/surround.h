@@ -32,4 +32,6 @@ struct Surround : Game {
   }
 };
 
+CULE_LIST_GAME(Surround);
+
 }  // namespace cule::games

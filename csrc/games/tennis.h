@@ -48,4 +48,6 @@ struct Tennis : Game {
   }
 };
 
+CULE_LIST_GAME(Tennis);
+
 }  // namespace cule::games

@@ -28,4 +28,6 @@ struct Tetris : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
+CULE_LIST_GAME(Tetris);
+
 }  // namespace cule::games

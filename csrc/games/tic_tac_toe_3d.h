@@ -41,4 +41,6 @@ struct TicTacToe3d : Game {
   }
 };
 
+CULE_LIST_GAME(TicTacToe3d);
+
 }  // namespace cule::games

@@ -28,4 +28,6 @@ struct TimePilot : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(TimePilot);
+
 }  // namespace cule::games

@@ -25,4 +25,6 @@ struct Trondead : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Trondead);
+
 }  // namespace cule::games

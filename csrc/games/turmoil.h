@@ -33,4 +33,6 @@ struct Turmoil : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Turmoil);
+
 }  // namespace cule::games

@@ -34,4 +34,6 @@ struct Tutankham : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Tutankham);
+
 }  // namespace cule::games

@@ -30,4 +30,6 @@ struct UpNDown : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(UpNDown);
+
 }  // namespace cule::games

@@ -27,4 +27,6 @@ struct Venture : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Venture);
+
 }  // namespace cule::games

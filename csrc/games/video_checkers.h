@@ -43,4 +43,6 @@ struct VideoCheckers : Game {
   }
 };
 
+CULE_LIST_GAME(VideoCheckers);
+
 }  // namespace cule::games

@@ -35,4 +35,6 @@ struct VideoChess : Game {
   }
 };
 
+CULE_LIST_GAME(VideoChess);
+
 }  // namespace cule::games

@@ -53,4 +53,6 @@ struct VideoCube : Game {
   }
 };
 
+CULE_LIST_GAME(VideoCube);
+
 }  // namespace cule::games

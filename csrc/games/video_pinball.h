@@ -36,4 +36,6 @@ struct VideoPinball : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(VideoPinball);
+
 }  // namespace cule::games

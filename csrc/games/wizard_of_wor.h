@@ -33,4 +33,6 @@ struct WizardOfWor : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(WizardOfWor);
+
 }  // namespace cule::games

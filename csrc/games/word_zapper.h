@@ -33,4 +33,6 @@ struct WordZapper : Game {
   }
 };
 
+CULE_LIST_GAME(WordZapper);
+
 }  // namespace cule::games

@@ -33,4 +33,6 @@ struct YarsRevenge : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(YarsRevenge);
+
 }  // namespace cule::games

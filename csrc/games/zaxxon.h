@@ -30,4 +30,6 @@ struct Zaxxon : GameWithLives {
   }
 };
 
+CULE_LIST_GAME(Zaxxon);
+
 }  // namespace cule::games
