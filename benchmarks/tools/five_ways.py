@@ -29,9 +29,10 @@ from examples.a2c_vtrace.train import A2C, Args
 class Shared(A2C):
     """The same with envs that reserve nothing."""
 
-    def environment(self, num_envs: int, device: torch.device) -> Any:
+    @classmethod
+    def environment(cls, args: Any, num_envs: int, device: torch.device) -> Any:
         """As `train` makes them, but for the reservation."""
-        return make_env("cule", self.args.game, num_envs, device, life_loss_ends=True)
+        return make_env("cule", args.game, num_envs, device, life_loss_ends=True)
 
 
 def main() -> None:

@@ -51,7 +51,7 @@ def serving_fps(
 ) -> float:
     """Frames a second, over all processes."""
     with processes.all_or_none():
-        trainer = Trainer(make(args), processes)
+        trainer = Trainer(make, args, processes)
         trainer.warm_up()
     try:
         for _ in range(WARM_UP):

@@ -116,7 +116,7 @@ def main() -> None:
         warmup_steps=20, device="cuda", overlap=False,
     ).on(device)  # fmt: skip
     scope.mark_graphs()
-    trainer = Trainer(A2C(settings), ProcessGroup(0, 1, device))
+    trainer = Trainer(A2C, settings, ProcessGroup(0, 1, device))
     for _ in range(args.warmup):
         trainer.iterate()
     inside = recorded(trainer.iterate, args.iterations)

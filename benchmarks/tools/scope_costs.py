@@ -64,7 +64,7 @@ def light_share(device: torch.device, args: argparse.Namespace) -> tuple[float, 
         steps_per_update=1, updates_at_once=3 if device.type == "cuda" else 1,
         overlap=device.type == "cuda", warmup_steps=20, device=str(device),
     ).on(device)  # fmt: skip
-    trainer = Trainer(A2C(settings), ProcessGroup(0, 1, device))
+    trainer = Trainer(A2C, settings, ProcessGroup(0, 1, device))
 
     def round_of(light: bool) -> float:
         timer = scope.Light(device)

@@ -58,9 +58,10 @@ class OnPictures(ppo.PPO):
 
     size = SIZES[0]
 
-    def environment(self, num_envs: int, device: torch.device) -> Any:
+    @classmethod
+    def environment(cls, args: Any, num_envs: int, device: torch.device) -> Any:
         """RGB pictures, single."""
-        return pictures(self.args.game, num_envs, device, self.size, 1)
+        return pictures(args.game, num_envs, device, cls.size, 1)
 
     def networks(self, num_actions: int) -> dict[str, nn.Module]:
         """One network."""
@@ -84,11 +85,8 @@ def by_cule(args: argparse.Namespace, size: tuple[int, int] | None, lag: int) ->
         minibatch_size=args.minibatch, update_epochs=args.epochs, lag=lag, total_frames=10**9,
         memory_budget=args.largest and args.largest * 0.9,
     ).on(torch.device(args.device))  # fmt: skip
-    algorithm = ppo.PPO(settings)
-    if size is not None:
-        algorithm = OnPictures(settings)
-        algorithm.size = size
-    trainer = Trainer(algorithm, ProcessGroup(0, 1, torch.device(args.device)))
+    algorithm = ppo.PPO if size is None else type("Sized", (OnPictures,), {"size": size})
+    trainer = Trainer(algorithm, settings, ProcessGroup(0, 1, torch.device(args.device)))
     try:
         while True:
             trainer.iterate()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cule.train.algorithm import Algorithm, Nets
+from cule.train.algorithm import Algorithm, Context, Nets
 from cule.train.batch import Batch
+from cule.train.declaration import Declaration
 from cule.train.layout import Instance, Layout
 from cule.train.learning import Copy, Learning, Replay
-from cule.train.lowering.declaration import Declaration
 from cule.train.main import explain, main, train
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
@@ -16,7 +16,7 @@ from cule.train.settings import Args
 from cule.train.tune.tuning import tune
 
 __all__ = [
-    "Algorithm", "Args", "Batch", "Copy", "Declaration", "Instance", "Layout", "Learning", "Nets",
-    "Operation", "Passes", "Plan", "Program", "Recurrent", "Replay", "by_device", "explain", "main",
-    "train", "tune",
+    "Algorithm", "Args", "Batch", "Context", "Copy", "Declaration", "Instance", "Layout",
+    "Learning", "Nets", "Operation", "Passes", "Plan", "Program", "Recurrent", "Replay",
+    "by_device", "explain", "main", "train", "tune",
 ]  # fmt: skip

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from torch import nn
 
 from cule.errors import MissingMethod, MissingPart
+from cule.train.batch import Batch
+from cule.train.declaration import Declaration
 from cule.train.learning import Copy, Learning
 from cule.train.settings import Args
-
-if TYPE_CHECKING:
-    from cule.train.batch import Batch
-    from cule.train.lowering.declaration import Declaration
 
 A = TypeVar("A", bound=Args)
 Values = Mapping[str, torch.Tensor]
@@ -29,11 +29,29 @@ class Nets(SimpleNamespace):
         raise MissingPart(f"expected one of the networks ({known}), got {name}")
 
 
+@dataclass(frozen=True)
+class Context:
+    """What a training gives its algorithm.
+
+    Attributes:
+        device: where everything is.
+        num_actions: actions of the envs.
+        envs: those that `environment` returned; None: those of the settings.
+        now: the values of `schedules`, as tensors of one number on the device, by name.
+    """
+
+    device: torch.device
+    num_actions: int
+    envs: Any = None
+    now: SimpleNamespace = field(default_factory=SimpleNamespace)
+
+
 class Algorithm(Generic[A]):
     """An algorithm: what is kept of each step, how to act, when to learn, the loss.
 
     Args:
         args: the settings.
+        context: what the training gives it.
 
     Attributes:
         keeps: what `act` returns that is kept of each step, besides the observation, action,
@@ -47,25 +65,54 @@ class Algorithm(Generic[A]):
 
     keeps: ClassVar[Mapping[str, torch.dtype]] = {}
     evaluates: ClassVar[Mapping[str, torch.dtype]] = {}
-    # Which settings the constructor has read (settings_read.py); None: that is not known.
-    read_at_start: set[str] | None = None
 
-    def __init__(self, args: A):
-        self.args = args
-        self.now = SimpleNamespace()
-        self.num_actions = 0
-        self.device = torch.device("cpu")
+    # Which settings the constructor has read (lowering/settings_read.py); None: nobody looked.
+    read_at_start: frozenset[str] | None = None
+
+    def __init__(self, args: A, context: Context):
+        self.args, self.context = args, context
+        self.now, self.num_actions, self.device = context.now, context.num_actions, context.device
 
     @property
     def name(self) -> str:
         """The algorithm's name in rows of results."""
         return type(self).__name__
 
+    @property
+    def prepares(self) -> bool:
+        """Whether its class has a `prepare` of its own."""
+        return type(self).prepare is not Algorithm.prepare
+
+    @property
+    def brings_envs(self) -> bool:
+        """Whether its class has envs of its own, so that ale-py cannot evaluate it."""
+        own = inspect.getattr_static(type(self), "environment")
+        return own is not inspect.getattr_static(Algorithm, "environment")
+
+    def use_settings(self, args: A, read: frozenset[str] | None) -> None:
+        """Uses these settings from now on, which are the same ones, or a copy that notes reads.
+
+        Args:
+            args: the settings.
+            read: which of them the constructor has read; None: nobody looked.
+        """
+        self.args, self.read_at_start = args, read
+
     def _missing(self, method: str) -> MissingMethod:
         return MissingMethod(f"expected {type(self).__name__} to define {method}(), got none")
 
-    def environment(self, num_envs: int, device: torch.device, **options: Any) -> Any:
-        """Other envs than the settings': any with AtariEnv's `reset` and `step`; None: those."""
+    @classmethod
+    def environment(cls, args: A, num_envs: int, device: torch.device) -> Any:
+        """Other envs than the settings': any with AtariEnv's `reset` and `step`; None: those.
+
+        A class method, as a training makes its envs before the algorithm, which gets their number
+        of actions.
+
+        Args:
+            args: the settings.
+            num_envs: how many envs this process plays.
+            device: where observations are wanted.
+        """
         return None
 
     def networks(self, num_actions: int) -> Mapping[str, nn.Module | Copy]:

@@ -39,8 +39,7 @@ def part_of(planned: Operation) -> str:
     """The part of an iteration to which a plan's operation belongs."""
     if planned.role in ("act", "simulate"):
         return PLAYING
-    handing = planned.role == "tell" or planned.name.startswith("hand over")
-    return HANDING_OVER if handing else LEARNING
+    return HANDING_OVER if planned.role in ("tell", "hand over") else LEARNING
 
 
 def parts_of(planned: Iterable[Operation]) -> str:

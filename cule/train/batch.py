@@ -194,6 +194,18 @@ def rows_of(
     return Sequences(windows, whole, envs, learning.normalize)
 
 
+def turns_of(learning: Learning, updates: int) -> int:
+    """How many groups of envs, or minibatches of a shuffle, take turns.
+
+    Args:
+        learning: what to learn from.
+        updates: in a phase.
+    """
+    if learning.replay is not None:
+        return 1
+    return learning.groups if learning.minibatch is None else updates // learning.epochs
+
+
 def sample(memory: int, minibatch: int, num_envs: int, position: torch.Tensor) -> torch.Tensor:
     """Samples transitions uniformly: places and envs, (2, minibatch) int64.
 

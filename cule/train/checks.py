@@ -1,14 +1,16 @@
-"""Checks of the types and numbers of a program's settings."""
+"""Checks of types, numbers and names, in words."""
 
 from __future__ import annotations
 
 import dataclasses
+import keyword
 import math
 import types
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import torch
 from typeguard import CollectionCheckStrategy, TypeCheckError, check_type
 
 from cule.errors import InvalidType, InvalidValue
@@ -20,6 +22,20 @@ _WORDS = {
     bool: "True or False", int: "an integer", float: "a finite number", str: "a text",
     Path: "a path", type(None): "None",
 }  # fmt: skip
+
+
+def is_name(name: Any) -> bool:
+    """Whether something can be an attribute's name."""
+    return isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)
+
+
+def described(value: Any) -> str:
+    """A value in a few words."""
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, (int, float, str, type(None))):
+        return repr(value)
+    return f"one of {type(value).__name__}"
 
 
 def _alternatives(form: Any) -> tuple[Any, ...]:

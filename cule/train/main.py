@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,7 +21,8 @@ from cule.train.layout import Layout
 from cule.train.logs.log import RESULT
 from cule.train.logs.pictures import SINGLE, plot
 from cule.train.logs.rows import append_row
-from cule.train.lowering.settings_read import made
+from cule.train.lowering.making import preview
+from cule.train.lowering.settings_read import Make
 from cule.train.run.result import result_of, summary
 from cule.train.run.run import Run
 from cule.train.run.stopper import Stopper
@@ -47,11 +47,11 @@ def check_torch(version: str) -> None:
         )
 
 
-def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
+def train(make: Make, args: Any) -> dict[str, Any]:
     """Trains as the settings say; returns the result's row.
 
     Args:
-        make: makes the algorithm from settings; an Algorithm's class does.
+        make: makes the algorithm from settings and a context, as its class does.
         args: the settings.
 
     Raises:
@@ -65,7 +65,7 @@ def train(make: Callable[[Any], Algorithm[Any]], args: Any) -> dict[str, Any]:
     try:
         with processes.claimed(args.folder), Watchdog(processes) as watchdog:
             run = Run(make, args, processes)
-            watchdog.processes = run.processes
+            watchdog.name_by(run.processes)
             try:
                 if run.finished:
                     row = run.row_before or {}
@@ -100,7 +100,7 @@ def _write(run: Run, row: dict[str, Any]) -> None:
         )
 
 
-def explain(make: Callable[[Any], Algorithm[Any]], args: Any) -> str:
+def explain(make: Make, args: Any) -> str:
     """The plan that training with these settings would follow, as a text.
 
     Raises:
@@ -111,12 +111,14 @@ def explain(make: Callable[[Any], Algorithm[Any]], args: Any) -> str:
     processes = ProcessGroup.join(args.device, Layout.parse(args.layout))
     try:
         if args.tuned:
-            chosen = kept.chosen(args, make(args.on(processes.device)), processes)
+            chosen = kept.chosen(
+                args, preview(make, args.on(processes.device), processes.device), processes
+            )
             args = dataclasses.replace(args, **chosen)
             processes = processes.with_layout(Layout.parse(args.layout))
         args = args.on(processes.device)
         args.check(len(processes.having("act")))
-        trainer = Trainer(made(make, args), processes)
+        trainer = Trainer(make, args, processes)
         text = trainer.plan.explain()
         if processes.partners:
             acting = processes.broadcast(text, processes.having("act")[0])

@@ -10,28 +10,30 @@ import torch
 from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
 from cule.train import annotate
-from cule.train.algorithm import Algorithm, Nets
+from cule.train.algorithm import Nets
 from cule.train.devices import compute_deterministically, multiprocessors_of
 from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
 from cule.train.distributed.gpu_lock import trainings_at_once
 from cule.train.distributed.process_group import ProcessGroup
-from cule.train.distributed.reduction import make_reduction
+from cule.train.distributed.reduction import Reduction, make_reduction
 from cule.train.distributed.sm_autotuner import SmAutotuner, Way
 from cule.train.distributed.sm_partition import Partition, split
 from cule.train.envs.collector import Collector, make_envs
 from cule.train.envs.emulator import FRAMESKIP
 from cule.train.layout import Layout
 from cule.train.learning import Learning
-from cule.train.lowering.attributes import Attributes, constant_classes
-from cule.train.lowering.declaration import Declaration, fixed_bytes, observation_of
-from cule.train.lowering.learner import Learner, by_name
-from cule.train.lowering.networks import make_networks
-from cule.train.lowering.returned import check_learning, check_schedules, number_of
-from cule.train.lowering.trials import Trials, constant
+from cule.train.lowering.attributes import Attributes
+from cule.train.lowering.lower import lower
+from cule.train.lowering.making import make_algorithm
+from cule.train.lowering.networks import Networks, by_name, make_networks, make_optimizer
+from cule.train.lowering.returned import check_learning
+from cule.train.lowering.settings_read import Make
+from cule.train.lowering.trials import Trials
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
+from cule.train.schedules import Schedules
 
 # Env i of run `seed` gets seed * SEED_STRIDE + i, so that two runs have different env seeds.
 SEED_STRIDE = 1_000_003
@@ -54,78 +56,66 @@ class Trainer:
     """Plays and learns.
 
     Args:
-        algorithm: what to do, with settings for this process's device.
+        make: makes the algorithm from settings and a context, as its class does.
+        args: the settings, for this process's device.
         processes: this process among the others.
         passes: which passes the plan makes; None: all.
+        latest_start: learning begins after so many steps, even if the algorithm says later; None:
+            when it says.
 
     Attributes:
+        algorithm: what to do.
+        collector: the envs.
+        nets: the networks.
+        lowered: the algorithm's program.
+        learner: what learns in it.
+        plan: what is executed.
         apart: the multiprocessors that act and those that learn; None: both use all.
         sharing: how many trainings of a sweep are on the device at the same time.
-        balance: finds how emulation runs beside learning; None: that is given.
-        plan: what is executed.
-        nets: the networks.
-        iterations: how many there were.
+        autotuner: finds how emulation runs beside learning; None: that is given.
+        unread: settings that the algorithm does not read.
 
     Raises:
         ValueError: the algorithm, the game or a setting is wrong.
     """
 
     def __init__(
-        self, algorithm: Algorithm[Any], processes: ProcessGroup, passes: Passes | None = None
+        self,
+        make: Make,
+        args: Any,
+        processes: ProcessGroup,
+        passes: Passes | None = None,
+        latest_start: int | None = None,
     ):
-        self.algorithm, self.processes = algorithm, processes
-        self.args, self.device = algorithm.args, processes.device
-        algorithm.device = self.device
-        actors, learners = processes.having("act"), processes.having("learn")
-        each = self.args.num_envs // len(actors)
-        number = actors.index(processes.rank) if processes.acts else len(actors) + processes.rank
-        seed = self.args.seed * SEED_STRIDE + number * each
+        self.args, self.processes, self.device = args, processes, processes.device
+        self.algorithm = algorithm = make_algorithm(make, args, processes)
         learning = check_learning(algorithm.learning())
         check_lag(processes.layout, learning)
         self.sharing = trainings_at_once() if processes.size == 1 else 1
-        self.apart: tuple[Partition, Partition] | None = None
-        if processes.layout.kind == "apart":
-            self.apart = split(self.device, processes.layout.multiprocessors)
-        self.collector = self._make_collector(learning, each, seed)
-        self.collector.first_env = number * each
+        self.apart = self._split_multiprocessors()
+        # Of the first env of this process, over all processes.
+        number, each = self._place()
+        env_seed = self.args.seed * SEED_STRIDE + number * each
+        self.collector = self._make_collector(learning, each, env_seed, number * each)
         self.autotuner = self._make_autotuner()
-        algorithm.num_actions = self.collector.num_actions
         torch.manual_seed(self.args.seed)
         if self.args.deterministic:
             compute_deterministically()
         self.nets = make_networks(algorithm, processes)
-        nets = self.nets.all()
-        others = [*nets, self.collector.env]
-        self.attributes = Attributes(algorithm, others)
-        self.trials = Trials(self.attributes, nets, self.device)
-        self.learner = Learner(algorithm, self.nets.weights, self.trials)
-        others.append(self.learner.optimizer)
-        if len(learners) > 1:
-            self.learner.reduction = make_reduction(
-                processes.layout.learners_by_device(processes.size), self.nets.weights.gradient
-            )
-        if self.learner.reduction is not None:
-            # Of zeros. NCCL connects GPUs when they first add up, which would be after the start.
-            self.learner.reduction.average(self.nets.weights.gradient)
-        self._schedules = check_schedules(algorithm.schedules())
-        if self.args.anneal_lr:
-            self._schedules.setdefault("learning_rate", self.args.falling("learning_rate"))
-        for name in self._schedules:
-            setattr(algorithm.now, name, torch.zeros((), device=self.device))
-            number_of(name, self._schedules[name], 0)
-        self.declaration = Declaration(
-            algorithm,
-            self.nets,
-            self.collector,
-            self.learner,
-            observation_of(self.collector, compiled=algorithm.args.compile),
+        optimizer, unread = make_optimizer(algorithm, self.nets.weights)
+        self.unread = self.nets.unread | unread
+        saved_elsewhere = [*self.nets.all(), self.collector.env, optimizer]
+        self.attributes = Attributes(algorithm, saved_elsewhere)
+        self.trials = Trials(self.attributes, self.nets.all(), self.device)
+        reduction = _reduction_of(processes, self.nets)
+        self.schedules = Schedules(algorithm)
+        self.lowered = lower(
+            algorithm, self.nets, self.collector, optimizer, reduction, self.trials, latest_start
         )
-        with self.trials(), constant(self.nets.named()), constant_classes(algorithm):
-            algorithm.declare(self.declaration)
-            program = self.declaration.finish()
-        messages = None
+        self.learner = self.lowered.learner
+        program, messages = self.lowered.program, None
         if processes.partners:
-            networks = {self.declaration.actors[n].name: net for n, net in self.nets.acting.items()}
+            networks = {self.lowered.actors[n].name: net for n, net in self.nets.acting.items()}
             messages = Messages(processes, program, networks, self.collector.num_envs)
             program = messages.program
         # Before the first message, which a process that failed would never take.
@@ -133,32 +123,43 @@ class Trainer:
             self.plan = self._make_plan(program, passes)
         # From here on each process has its own random numbers.
         torch.manual_seed(self.args.seed * SEED_STRIDE + number)
-        first = self.collector.reset(seed)
+        first = self.collector.reset(env_seed)
         self.plan.begin(
-            self.declaration.observation, first if messages is None else messages.first(first)
+            self.lowered.observation, first if messages is None else messages.first(first)
         )
+
+    def _place(self) -> tuple[int, int]:
+        """This process's number among those that act, then those that learn, and envs of each."""
+        processes, actors = self.processes, self.processes.having("act")
+        number = actors.index(processes.rank) if processes.acts else len(actors) + processes.rank
+        return number, self.args.num_envs // len(actors)
+
+    def _split_multiprocessors(self) -> tuple[Partition, Partition] | None:
+        layout = self.processes.layout
+        return split(self.device, layout.multiprocessors) if layout.kind == "apart" else None
 
     def _make_plan(self, program: Program, passes: Passes | None) -> Plan:
         budget, apart = self.args.memory_budget, self.apart
-        plan = Plan(
-            program, self.device, passes=passes, fixed=fixed_bytes(self.nets, self.collector),
+        return Plan(
+            program, self.device, passes=passes, fixed=self.nets.bytes + self.collector.bytes,
             budget=None if budget is None else int(budget * GIB), graphs=self.args.cuda_graphs,
             streams=None if apart is None else (apart[0].stream, apart[1].stream),
-        )  # fmt: skip
-        if apart is not None:
-            plan.notes.append(
+            notes=() if apart is None else (
                 f"{apart[0].multiprocessors} multiprocessors act, {apart[1].multiprocessors} "
-                f"others learn; {self.processes.layout.multiprocessors} were asked for"
-            )
-        return plan
+                f"others learn; {self.processes.layout.multiprocessors} were asked for",
+            ),
+        )  # fmt: skip
 
-    def _make_collector(self, learning: Learning, num_envs: int, seed: int) -> Collector:
+    def _make_collector(
+        self, learning: Learning, num_envs: int, seed: int, first_env: int
+    ) -> Collector:
         """The envs of this process, or what stands for those of its actors.
 
         Args:
             learning: when and from what to learn.
             num_envs: of each process that acts.
             seed: of the envs.
+            first_env: the number of the first env, over all processes.
         """
         processes, before, facts = self.processes, self._allocated(), None
         with processes.all_or_none():
@@ -168,18 +169,19 @@ class Trainer:
                     self.algorithm, learning, num_envs, self.device, alone=processes.layout.lags,
                     sharing=self.sharing,
                 )  # fmt: skip
-                collector = Collector(envs, self.device, self.args.env_groups, self.args.rewards)
-                collector.bytes = self._allocated() - before
-                collector.look(seed)
+                collector = Collector(
+                    envs, self.device, self.args.env_groups, self.args.rewards, seed=seed,
+                    first_env=first_env, bytes=self._allocated() - before,
+                )  # fmt: skip
                 facts = facts_of(collector)
         if processes.partners:
             facts = processes.broadcast(facts, processes.having("act")[0])
         if not processes.acts:
-            assert facts is not None, "a process that acts has told them"
+            assert facts is not None, "a process that acts has sent them"
             num_envs *= len(processes.partners)
             learning.check(num_envs)
-            collector = Collector(FarEnvs(num_envs, facts, self.device), self.device)
-            collector.look(seed)
+            far = FarEnvs(num_envs, facts, self.device)
+            collector = Collector(far, self.device, seed=seed, first_env=first_env)
         return collector
 
     def _make_autotuner(self) -> SmAutotuner | None:
@@ -204,12 +206,7 @@ class Trainer:
         What is compiled or loaded at the first use is there when the training begins.
         """
         with self.trials([self.learner.turn, self.learner.metrics]):
-            for executor in self.plan.executors:
-                for operation in executor.group.operations:
-                    if operation.name in ("act", "gradient"):
-                        executor.try_out(operation)
-                    elif operation.name == "update":
-                        self.learner.try_step()
+            self.plan.warm_up()
 
     def _allocated(self) -> int:
         """Bytes that torch has allocated on a GPU."""
@@ -224,7 +221,7 @@ class Trainer:
     @property
     def own_envs(self) -> bool:
         """Whether the algorithm made its envs itself, so that ale-py cannot evaluate it."""
-        return type(self.algorithm).environment is not Algorithm.environment
+        return self.algorithm.brings_envs
 
     @property
     def frames(self) -> int:
@@ -247,27 +244,27 @@ class Trainer:
         return self._phases_at(self.steps)
 
     def _phases_at(self, steps: int) -> int:
-        return max(0, (steps - self.declaration.start - 1) // self.period + 1)
+        return max(0, (steps - self.lowered.start - 1) // self.period + 1)
 
     @property
     def warm_up_frames(self) -> int:
         """Frames in iterations without learning, before the first one with it."""
-        return self.declaration.start // self.period * self.period * self.args.num_envs * FRAMESKIP
+        return self.lowered.start // self.period * self.period * self.args.num_envs * FRAMESKIP
 
     @property
     def updates(self) -> int:
         """How many times the networks were updated."""
         if self.processes.learns:
-            return self.phases * self.declaration.updates
+            return self.phases * self.lowered.updates
         rows = self.args.num_envs // len(self.processes.having("learn"))
         return self.phases * self.algorithm.learning().updates(rows)
 
     @property
     def acting(self) -> Nets:
         """The networks that act. Where nothing is handed over, those that learn do."""
-        handed = {o.name for o in self.plan.program.operations}
+        handed = {write.recurrent for o in self.plan.program.operations for write in o.writes}
         nets = {
-            name: net if f"hand over {name}" in handed else self.nets.trained[name]
+            name: net if self.lowered.actors[name] in handed else self.nets.trained[name]
             for name, net in self.nets.acting.items()
         }
         return by_name(list(nets), list(nets.values()))
@@ -284,11 +281,10 @@ class Trainer:
         if not self.lag:
             learns_from += self.plan.program.period * self.args.num_envs * FRAMESKIP
         with annotate.operation("schedules"):
-            for name, value in self._schedules.items():
-                if name == "learning_rate":
-                    self.learner.set_learning_rate(number_of(name, value, learns_from))
-                else:
-                    getattr(self.algorithm.now, name).fill_(number_of(name, value, self.frames))
+            self.schedules.set(self.frames)
+            rate = self.schedules.learning_rate(learns_from)
+            if rate is not None:
+                self.learner.set_learning_rate(rate)
         each, after = self.args.num_envs * FRAMESKIP, self._phases_at(self.steps + self.period)
         learns = self.processes.learns and after > self.phases
         checks = learns and self.learner.checks_in(after)
@@ -344,3 +340,15 @@ class Trainer:
         """Frees the envs and the captured graphs."""
         self.plan.free_graphs()
         self.collector.close()
+
+
+def _reduction_of(processes: ProcessGroup, nets: Networks) -> Reduction | None:
+    """What averages the gradients of the processes that learn; None: one process learns."""
+    gradient = nets.weights.gradient
+    if len(processes.having("learn")) == 1:
+        return None
+    reduction = make_reduction(processes.layout.learners_by_device(processes.size), gradient)
+    if reduction is not None:
+        # Of zeros. NCCL connects GPUs when they first add up, which would be after the start.
+        reduction.average(gradient)
+    return reduction

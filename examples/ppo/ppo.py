@@ -72,8 +72,8 @@ class PPO(train.Algorithm[Args]):
     keeps = {"log_mu": torch.float32}
     evaluates = {"values": torch.float32}
 
-    def __init__(self, args):
-        super().__init__(args)
+    def __init__(self, args, context):
+        super().__init__(args, context)
         if args.lag:
             self.evaluates = {}  # `prepare` does it, together with the policy
 

@@ -36,7 +36,7 @@ def test_a2c_with_vtrace_is_annotated(tmp_path, overlap):
         game="pong", num_envs=4, num_threads=1, width=0.1, num_batches=2, num_steps=2,
         steps_per_update=1, warmup_steps=2, overlap=overlap,
     ).on(torch.device("cpu"))  # fmt: skip
-    trainer = Trainer(A2C(args), ProcessGroup(0, 1, torch.device("cpu")))
+    trainer = Trainer(A2C, args, ProcessGroup(0, 1, torch.device("cpu")))
     with scope.record(tmp_path, iterations=(8, 20)) as recording:
         for _ in range(20):
             with scope.iteration():

@@ -20,7 +20,8 @@ class Hashed(A2C):
     Env i then depends on the seed plus i alone, in whatever process it is.
     """
 
-    def environment(self, num_envs, device):
+    @classmethod
+    def environment(cls, args, num_envs, device):
         return cule.AtariEnv(
             "breakout", num_envs, device=device, stack_num=1, life_loss_info=True, num_threads=1,
             max_num_frames_per_episode=150, reset_pool_size=0,

@@ -35,7 +35,8 @@ def on_signals(algorithm):
     """The same algorithm on envs that need no emulator, which are its own."""
 
     class OnSignals(algorithm):
-        def environment(self, num_envs, device):
+        @classmethod
+        def environment(cls, args, num_envs, device):
             return SignalEnv(num_envs)
 
     return OnSignals
@@ -68,7 +69,7 @@ def test_algorithm_learns_what_pays(name):
     algorithm, settings, changes, steps = LEARNING[name]
     args = settings(**TINY, **{"num_envs": 32, "total_frames": 10**6, **changes}).on(CPU)
     args.check(1)
-    trainer = Trainer(on_signals(algorithm)(args), ProcessGroup(0, 1, CPU))
+    trainer = Trainer(on_signals(algorithm), args, ProcessGroup(0, 1, CPU))
     while trainer.steps < steps:
         trainer.iterate()
     trainer.collector.episodes.take_scores()
@@ -101,10 +102,10 @@ class NormalizedPPO(ppo.PPO):
 @pytest.mark.parametrize("lag", [0, 1])
 def test_warming_up_makes_the_passes_and_changes_nothing(lag):
     args = ppo.Args(num_envs=8, num_steps=4, minibatch_size=8, lag=lag, **TINY).on(CPU)
-    warm = Trainer(on_signals(NormalizedPPO)(args), ProcessGroup(0, 1, CPU))
+    warm = Trainer(on_signals(NormalizedPPO), args, ProcessGroup(0, 1, CPU))
     warm.warm_up()
     random = torch.get_rng_state()
-    cold = Trainer(on_signals(NormalizedPPO)(args), ProcessGroup(0, 1, CPU))
+    cold = Trainer(on_signals(NormalizedPPO), args, ProcessGroup(0, 1, CPU))
     assert torch.equal(random, torch.get_rng_state())
     nets = [[*t.nets.trained.values(), *t.nets.acting.values()] for t in (warm, cold)]
     passes = [sum(net.passes for net in set(some)) for some in nets]
@@ -126,7 +127,7 @@ def test_warming_up_makes_the_passes_and_changes_nothing(lag):
 def test_warming_up_makes_an_update_and_takes_it_back(optimizer, monkeypatch):
     """Also after updates, when the optimizer has a state."""
     args = ppo.Args(num_envs=8, num_steps=4, minibatch_size=8, optimizer=optimizer, **TINY).on(CPU)
-    trainer = Trainer(on_signals(ppo.PPO)(args), ProcessGroup(0, 1, CPU))
+    trainer = Trainer(on_signals(ppo.PPO), args, ProcessGroup(0, 1, CPU))
     learner, weights = trainer.learner, []
     apply = learner.apply_gradient
 
@@ -165,7 +166,7 @@ def test_the_weight_of_the_entropy_falls(name):
     algorithm, settings, changes = PROGRAMS[name]
     asked = {**TINY, **changes, "num_envs": 8, "total_frames": 1024, "ent_coef": 0.5}
     trainer = Trainer(
-        on_signals(algorithm)(settings(**asked, anneal_ent=True).on(CPU)), ProcessGroup(0, 1, CPU)
+        on_signals(algorithm), settings(**asked, anneal_ent=True).on(CPU), ProcessGroup(0, 1, CPU)
     )
     assert trainer.args.anneals and not a2c.Args().anneals
     seen = []

@@ -35,7 +35,7 @@ def trainer_of(algorithm, settings, *, bf16=False, device=CPU, **changes):
     args = settings(**{**TINY, "device": str(device), **changes}).on(device)
     args = dataclasses.replace(args, bf16=bf16)
     args.check(1)
-    return Trainer(algorithm(args), ProcessGroup(0, 1, device))
+    return Trainer(algorithm, args, ProcessGroup(0, 1, device))
 
 
 def learn(trainer, phases=1):
@@ -71,7 +71,8 @@ class Walker(train.Algorithm[train.Args]):
 
     whole = False
 
-    def environment(self, num_envs, device):
+    @classmethod
+    def environment(cls, args, num_envs, device):
         return Corridor(num_envs)
 
     def networks(self, num_actions):
@@ -283,7 +284,7 @@ def test_gpu_refuses_what_is_no_mean_and_checks_beside_graphs():
             changes = PPO_SMALL | ({"width": 1.0} if algorithm is Batchnormed else {})
             learn(trainer_of(algorithm, PPOArgs, bf16=True, device=device, **changes))
     trainer = trainer_of(Later, PPOArgs, bf16=True, device=device, **PPO_SMALL)
-    trainer._schedules["share"] = lambda frames: float(trainer.phases >= 6)
+    trainer.schedules._functions["share"] = lambda frames: float(trainer.phases >= 6)
     learn(trainer, 7)
     with pytest.raises(ValueError, match=REFUSED):
         learn(trainer, 8)

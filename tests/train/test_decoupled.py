@@ -170,7 +170,7 @@ def test_killed_process_ends_the_others_with_a_sentence_and_the_run_goes_on(rank
 def test_decoupled_without_a_lag_says_what_it_needs(tmp_path):
     processes = ProcessGroup(0, 2, torch.device("cpu"), Layout.parse("decoupled:1+1"))
     with pytest.raises(ValueError, match="expected a lag of 1 with the layout decoupled:1"):
-        Trainer(A2C(settings(tmp_path)), processes)
+        Trainer(A2C, settings(tmp_path), processes)
 
 
 def test_apart_needs_a_gpu(tmp_path):

@@ -69,7 +69,7 @@ def test_presets_fit_each_other(settings):
     make = {settings: algorithm for algorithm, settings, _ in PROGRAMS.values()}[settings]
     args = dataclasses.replace(settings(), width=0.1, num_threads=1).on(CPU)
     args.check(1)
-    Trainer(make(args), ProcessGroup(0, 1, CPU)).close()
+    Trainer(make, args, ProcessGroup(0, 1, CPU)).close()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -25,7 +25,7 @@ def trainer_of(name, groups, device=CPU, **changes):
     args = settings(**{**TINY, **GAME, **own, **changes}, env_groups=groups)
     args = dataclasses.replace(args, env_device="cpu").on(device)
     args.check(1)
-    return Trainer(algorithm(args), ProcessGroup(0, 1, device))
+    return Trainer(algorithm, args, ProcessGroup(0, 1, device))
 
 
 class Exact(nn.Module):
@@ -67,8 +67,8 @@ def test_groups_play_what_all_play_together(name, groups):
     found = []
     for count in (1, groups):
         changes = {**TINY, **GAME, **own, "learning_rate": 0.0, "num_threads": 2}
-        made = on_exact(algorithm)(args(**changes, env_groups=count).on(CPU))
-        trainer = Trainer(made, ProcessGroup(0, 1, CPU))
+        settings = args(**changes, env_groups=count).on(CPU)
+        trainer = Trainer(on_exact(algorithm), settings, ProcessGroup(0, 1, CPU))
         assert (trainer.collector.async_envs is not None) is (count > 1)
         for _ in range(24):
             trainer.iterate()
@@ -129,9 +129,9 @@ def test_groups_are_for_atari_envs_on_the_cpu():
     from test_algorithms import on_signals
 
     algorithm, args, own = PROGRAMS["PPO"]
-    made = on_signals(algorithm)(args(**{**TINY, **own, "num_envs": 8, "env_groups": 2}).on(CPU))
+    settings = args(**{**TINY, **own, "num_envs": 8, "env_groups": 2}).on(CPU)
     with pytest.raises(ValueError, match="env_groups to be 1, unless the envs are an AtariEnv on"):
-        Trainer(made, ProcessGroup(0, 1, CPU))
+        Trainer(on_signals(algorithm), settings, ProcessGroup(0, 1, CPU))
 
 
 @pytest.mark.gpu
@@ -160,7 +160,7 @@ def test_learner_on_a_gpu_sees_what_the_cpu_envs_play(groups, graphs):
                    "num_threads": 2, "device": str(device), "env_device": "cpu", "bf16": False,
                    "channels_last": False, "cuda_graphs": graphs}  # fmt: skip
         trainer = Trainer(
-            likeliest(algorithm)(args(**changes).on(device)), ProcessGroup(0, 1, device)
+            likeliest(algorithm), args(**changes).on(device), ProcessGroup(0, 1, device)
         )
         for _ in range(40):
             trainer.iterate()

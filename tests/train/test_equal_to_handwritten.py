@@ -33,7 +33,7 @@ def planned(module, algorithm, passes, settings):
     """A trainer after 50 updates, or as many as a phase of learning then has made."""
     args = module.Args(device="cpu", **settings).on(CPU)
     args.check(1)
-    trainer = Trainer(algorithm(args), ProcessGroup(0, 1, CPU), passes)
+    trainer = Trainer(algorithm, args, ProcessGroup(0, 1, CPU), passes)
     while trainer.updates < 50:
         trainer.iterate()
     return trainer

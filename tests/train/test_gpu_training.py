@@ -36,7 +36,7 @@ OPTIONS = {
 
 def make_trainer(device=GPU, **changes):
     args = Args(**{**OPTIONS, **changes}).on(device)
-    return Trainer(A2C(args), ProcessGroup(0, 1, device, Layout.parse(args.layout)))
+    return Trainer(A2C, args, ProcessGroup(0, 1, device, Layout.parse(args.layout)))
 
 
 def least_budget(trainer):
@@ -71,7 +71,7 @@ def test_trainer_plays_the_actions_that_it_keeps(changes):
     while trainer.steps < 30:
         trainer.iterate()
     store = trainer.plan.storage.far
-    frames, kept = store[trainer.declaration.observation], trainer.declaration.kept
+    frames, kept = store[trainer.lowered.observation], trainer.lowered.kept
     actions, rewards = store[kept["actions"]].values.cpu(), store[kept["rewards"]].values.cpu()
     envs = torch.arange(64, device=GPU)
     stacks = [frames.take(torch.tensor([t], device=GPU), envs).cpu() for t in range(31)]
@@ -265,7 +265,7 @@ def test_an_evaluation_asks_the_policy_for_one_size_of_batch_in_one_thread():
 def test_the_loop_neither_allocates_nor_waits_for_the_gpu(name, lag):
     algorithm, settings, changes, _ = ALL.get(name, (A2C, Args, {"num_batches": 4}, None))
     args = settings(**FEW, **changes, lag=lag, total_frames=10**9).on(GPU)
-    trainer = Trainer(algorithm(args), ProcessGroup(0, 1, GPU))
+    trainer = Trainer(algorithm, args, ProcessGroup(0, 1, GPU))
     while trainer.updates < 100 or trainer.steps < 400:
         trainer.iterate()
     torch.cuda.synchronize()

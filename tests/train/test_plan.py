@@ -28,7 +28,7 @@ TINY = {"device": "cpu", "width": 0.1, "num_threads": 1, "num_envs": 8}
 def trainer_of(algorithm, settings, **changes):
     args = settings(**{**TINY, **changes}).on(CPU)
     args.check(1)
-    return Trainer(algorithm(args), ProcessGroup(0, 1, CPU))
+    return Trainer(algorithm, args, ProcessGroup(0, 1, CPU))
 
 
 def plan_of(algorithm, settings, **changes):
@@ -281,15 +281,16 @@ def test_declaration_that_makes_no_sense_is_refused(make, message):
 class Changed(PPO):
     """PPO with one thing wrong."""
 
-    def __init__(self, args, **wrong):
-        super().__init__(args)
+    def __init__(self, args, context, **wrong):
+        super().__init__(args, context)
         for name, value in wrong.items():
             setattr(self, name, value)
 
 
 def wrong(**changes):
-    args = PPOArgs(**TINY, num_steps=8, minibatch_size=16).on(CPU)
-    Trainer(Changed(args, **changes), ProcessGroup(0, 1, CPU))
+    own = {"width": 1.0} if "networks" in changes else {}  # which it then does not read
+    args = PPOArgs(**{**TINY, **own}, num_steps=8, minibatch_size=16).on(CPU)
+    Trainer(lambda args, context: Changed(args, context, **changes), args, ProcessGroup(0, 1, CPU))
 
 
 @pytest.mark.parametrize("changes, message", [

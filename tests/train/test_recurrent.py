@@ -58,13 +58,14 @@ class Remembering(RecurrentA2C):
 
     inputs = 3
 
-    def environment(self, num_envs, device):
+    @classmethod
+    def environment(cls, args, num_envs, device):
         return MemoryEnv(num_envs)
 
 
 def make(algorithm=Remembering, **changes):
     args = Args(device="cpu", num_envs=32, num_threads=1, **changes).on(CPU)
-    return Trainer(algorithm(args), ProcessGroup(0, 1, CPU))
+    return Trainer(algorithm, args, ProcessGroup(0, 1, CPU))
 
 
 @pytest.mark.parametrize("lag", [0, 1])

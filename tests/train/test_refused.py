@@ -132,9 +132,14 @@ SLIPS = [
     (walker(optimizer=lambda self, parameters: None), "return a torch.optim.Optimizer, got None"),
     (walker(norm=lambda self, gradient, gradients: 1.0), "norm to return a tensor of one number"),
     (walker(declare=lambda self, d: [d.recurrent("a", initial="zero")]), "initial value of a to"),
-    (walker(environment=lambda self, n, device: Corridor(4)), "8 envs that .* asked for, got 4"),
-    (walker(environment=lambda self, n, device: cule.AtariEnv(
-        "pong", n, num_threads=1, autoreset_mode="SameStep")), "NEXT_STEP, got .*SAME_STEP"),
+    (walker(environment=classmethod(lambda cls, args, n, device: Corridor(4))),
+     "8 envs that .* asked for, got 4"),
+    (walker(environment=classmethod(lambda cls, args, n, device: cule.AtariEnv(
+        "pong", n, num_threads=1, autoreset_mode="SameStep"))), "NEXT_STEP, got .*SAME_STEP"),
+    (walker(environment=lambda self, n, device: Corridor(n)),
+     "environment.. of Walker to be a class method that gets the settings"),
+    (lambda args, context: Walker(args, context), "expected the class Walker, which has an env"),
+    (lambda args: Walker(args), r"the settings and the context, .* got one that takes \(args\)"),
     (walker(schedules=lambda self: setattr(self, "a", iter([])) or {}),
      "attributes of an algorithm that a checkpoint can hold, got a, a list_iterator"),
 ]  # fmt: skip
@@ -153,7 +158,7 @@ def stepping(change):
         def step(self, actions):
             return change(*super().step(actions))
 
-    return walker(environment=lambda self, num_envs, device: Changed(num_envs))
+    return walker(environment=classmethod(lambda cls, args, num_envs, device: Changed(num_envs)))
 
 
 @pytest.mark.parametrize("change, message", [
@@ -206,18 +211,19 @@ def test_what_an_algorithm_keeps_in_its_class_is_refused():
         trainer_of(Counting)
 
 
-def changing(args):
+def changing(args, context):
     args.gamma = 0.5
-    return Walker(args)
+    return Walker(args, context)
 
 
 @pytest.mark.parametrize("make, message", [
     (changing, "leave its settings as they are, got gamma changed from 0.99 to 0.5"),
-    (lambda args: Walker(dataclasses.replace(args, gamma=0.5)), "keep the settings that it was"),
+    (lambda args, context: Walker(dataclasses.replace(args, gamma=0.5), context),
+     "keep the settings that it was"),
 ])  # fmt: skip
 def test_algorithm_that_changes_its_settings_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
-        made(make, train.Args())
+        made(make, train.Args(), train.Context(torch.device("cpu"), 2))
 
 
 def test_names_that_a_checkpoint_would_mix_up_are_refused():
@@ -249,7 +255,8 @@ class Loads(Corridor):
 
 
 class LoadingWalker(Walker):
-    def environment(self, num_envs, device):
+    @classmethod
+    def environment(cls, args, num_envs, device):
         return Loads(num_envs)
 
 
@@ -295,8 +302,8 @@ def test_misspelt_name_says_what_there_is(name):
 class Remembers(Walker):
     """Its advantages depend on all that its attributes hold."""
 
-    def __init__(self, args):
-        super().__init__(args)
+    def __init__(self, args, context):
+        super().__init__(args, context)
         self.mean, self.count, self.recent = torch.zeros(()), 0, collections.deque(maxlen=3)
         self.own = SimpleNamespace(scale=np.ones(2), noise=torch.Generator())
         self.python, self.numpy = random.Random(3), np.random.default_rng(4)

@@ -14,7 +14,6 @@ from training_runs import trained
 
 from cule import train
 from cule.train.distributed.process_group import ProcessGroup
-from cule.train.lowering.settings_read import made
 from cule.train.main import explain
 from cule.train.nn.models import ActorCritic
 from cule.train.trainer import Trainer
@@ -169,14 +168,14 @@ def test_learning_rate_that_cannot_change_is_refused_before_the_first_step(tmp_p
 def test_setting_that_nobody_reads_is_refused(make, changes, message):
     args = ppo.Args(**TINY | SMALL | changes).on(CPU)
     with pytest.raises(ValueError, match=message):
-        Trainer(made(make, args), ProcessGroup(0, 1, CPU))
+        Trainer(make, args, ProcessGroup(0, 1, CPU))
 
 
 def test_dqn_learns_with_the_optimizer_of_the_settings():
     """It had Adam with an epsilon of its own, whatever was asked for."""
     args = dqn.Args(**TINY, optimizer="muon", adam_epsilon=0.5, anneal_lr=True, memory=64,
                     first_update=16, total_frames=1_000_000).on(CPU)  # fmt: skip
-    trainer = Trainer(dqn.DQN(args), ProcessGroup(0, 1, CPU))
+    trainer = Trainer(dqn.DQN, args, ProcessGroup(0, 1, CPU))
     optimizer = trainer.learner.optimizer
     assert type(optimizer).__name__ == "Muon"
     assert {group.get("eps", 0.5) for group in optimizer.param_groups} == {0.5}

@@ -127,7 +127,8 @@ from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C, Args
 
 class Fails(A2C):
-    def environment(self, num_envs, device):
+    @classmethod
+    def environment(cls, args, num_envs, device):
         if num_envs == 16:
             raise InvalidValue("expected fewer envs")
 
@@ -143,8 +144,8 @@ problems = {trial.settings["num_envs"]: trial.problem for trial in found.trials}
 other = "expected all processes to go on, but another one failed; its message says why"
 acts, here = os.environ["RANK"] == "1", os.path.basename(__file__)
 assert problems == {
-    8: "", 16: f"expected fewer envs ({here}:12, in environment)" if acts else other,
-    24: other if acts else f"expected less memory ({here}:16, in plan)", 32: "",
+    8: "", 16: f"expected fewer envs ({here}:13, in environment)" if acts else other,
+    24: other if acts else f"expected less memory ({here}:17, in plan)", 32: "",
 }, problems
 """
 

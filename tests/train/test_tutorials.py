@@ -14,6 +14,7 @@ from scripted import SignalEnv
 import cule
 from cule import train
 from cule.train.envs.emulator import FRAMESKIP
+from cule.train.lowering.making import preview
 from tests.support import warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +68,7 @@ def test_notebook_learns_in_most_of_its_frames(path, device, monkeypatch):
     exec(code, {"torch": torch, "Path": Path})
     ((made, args),) = given
     args = args.on(torch.device(device))
-    first = made(args).learning().first(args.num_envs)
+    first = preview(made, args, torch.device(device)).learning().first(args.num_envs)
     assert 0 < first * args.num_envs * FRAMESKIP < args.total_frames / 2
 
 

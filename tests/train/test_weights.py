@@ -99,7 +99,7 @@ def test_copies_of_networks_in_two_dtypes():
 )
 def test_training_in_bfloat16_resumes_exactly(algorithm, args):
     args = dataclasses.replace(args.on(CPU), bf16=True)
-    one, other = (Trainer(algorithm(args), ProcessGroup(0, 1, CPU)) for _ in range(2))
+    one, other = (Trainer(algorithm, args, ProcessGroup(0, 1, CPU)) for _ in range(2))
     for _ in range(6):
         one.iterate()
     state, random = copy.deepcopy(one.state_dict()), torch.get_rng_state()
@@ -116,7 +116,7 @@ def test_training_in_bfloat16_resumes_exactly(algorithm, args):
 
 def test_in_bfloat16_ppo_has_its_values_from_acting():
     args = PPOArgs(num_envs=4, num_steps=4, minibatch_size=8, width=0.25).on(CPU)
-    trainer = Trainer(PPO(dataclasses.replace(args, bf16=True)), ProcessGroup(0, 1, CPU))
+    trainer = Trainer(PPO, dataclasses.replace(args, bf16=True), ProcessGroup(0, 1, CPU))
     text = trainer.plan.explain()
     assert "hand over net is left out" in text
     assert "(kept)" in text

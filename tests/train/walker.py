@@ -46,7 +46,8 @@ class Corridor:
 class Walker(train.Algorithm[train.Args]):
     """REINFORCE."""
 
-    def environment(self, num_envs, device):
+    @classmethod
+    def environment(cls, args, num_envs, device):
         return Corridor(num_envs)
 
     def networks(self, num_actions):
@@ -73,7 +74,7 @@ class Walker(train.Algorithm[train.Args]):
 def trainer_of(algorithm, **settings):
     """A trainer of 8 envs, before its first step."""
     args = train.Args(device="cpu", num_envs=8, num_threads=1, **settings).on(CPU)
-    trainer = Trainer(algorithm(args), ProcessGroup(0, 1, CPU))
+    trainer = Trainer(algorithm, args, ProcessGroup(0, 1, CPU))
     trainer.warm_up()
     return trainer
 

@@ -59,6 +59,14 @@ class Watchdog:
         self._thread.start()
         return self
 
+    def name_by(self, processes: ProcessGroup) -> None:
+        """Names processes by what they do in another layout from now on.
+
+        Args:
+            processes: the same ones with that layout.
+        """
+        self.processes = processes
+
     def _others(self) -> dict[int, int | None]:
         """The ranks of this machine's other processes by their ids; torchrun's is None."""
         others: dict[int, int | None] = {}

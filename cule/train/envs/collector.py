@@ -16,7 +16,7 @@ from cule.train.devices import multiprocessors_of
 from cule.train.envs.async_cpu import INFOS, AsyncCpuEnvs
 from cule.train.envs.emulator import STACK, make_env
 from cule.train.envs.episodes import Episodes
-from cule.train.envs.own_envs import check_envs, check_reset, check_step
+from cule.train.envs.own_envs import check_reset, check_step
 from cule.train.envs.rewards import RewardName, learned_rewards
 from cule.train.learning import Learning
 
@@ -72,9 +72,8 @@ def make_envs(
         "max_frames": args.max_episode_frames,
         "num_threads": args.num_threads,
     }
-    own = algorithm.environment(num_envs, device)
+    own = algorithm.context.envs
     if own is not None:
-        check_envs(own, num_envs)
         if isinstance(own, cule.AtariEnv):
             # A CUDA graph keeps the kernels that it captured: the game has to be compiled before.
             own.wait_until_translated()
@@ -100,12 +99,14 @@ class Collector:
         device: where observations are wanted.
         groups: of envs on the CPU, in flight side by side.
         rewards: what is learned from, of rewards.py.
+        seed: of the envs.
+        first_env: the number of the first env, over all processes.
+        bytes: that the envs take on a GPU.
 
     Attributes:
+        first: the first observations of all envs.
         async_envs: how the envs play in parts; None: all of them step at once.
         captured: whether a CUDA graph may hold a step.
-        bytes: that the envs take on a GPU.
-        first_env: the number of the first env, over all processes.
 
     Raises:
         ValueError: there are groups, but the envs are not an AtariEnv on the CPU; or there are no
@@ -113,7 +114,15 @@ class Collector:
     """
 
     def __init__(
-        self, env: Any, device: torch.device, groups: int = 1, rewards: RewardName = "clipped"
+        self,
+        env: Any,
+        device: torch.device,
+        groups: int = 1,
+        rewards: RewardName = "clipped",
+        *,
+        seed: int = 0,
+        first_env: int = 0,
+        bytes: int = 0,
     ):
         self.env, self.device, self.num_envs = env, device, int(env.num_envs)
         self.episodes = Episodes(self.num_envs, device)
@@ -128,10 +137,10 @@ class Collector:
         if on_cpu and (groups > 1 or device.type != "cpu"):
             self.async_envs = AsyncCpuEnvs(env, self.episodes, device, groups, self._learned)
         self.captured = isinstance(env, cule.AtariEnv) and self.async_envs is None
-        self.bytes = self.first_env = 0
+        self.bytes, self.first_env = bytes, first_env
         self._compiled: dict[nn.Module, Any] = {}
         self._look_at = LOOK_AT
-        self._first: torch.Tensor | None = None
+        self.first = self.reset(seed)
 
     @property
     def num_actions(self) -> int:
@@ -143,16 +152,6 @@ class Collector:
         frames = check_reset(self.env.reset(seed=seed), self.num_envs)
         self.episodes.begin()
         return frames.to(self.device)
-
-    def look(self, seed: int) -> None:
-        """Finds out what observations look like."""
-        self._first = self.reset(seed)
-
-    @property
-    def first(self) -> torch.Tensor:
-        """An observation of all envs."""
-        assert self._first is not None, "look() was called"
-        return self._first
 
     @property
     def stack(self) -> int:
@@ -182,8 +181,8 @@ class Collector:
         if self.async_envs is not None:
             actions = actions.cpu()
         stepped = self.env.step(actions)
-        if not isinstance(self.env, cule.AtariEnv) and self._first is not None:
-            check_step(stepped, self._first)
+        if not isinstance(self.env, cule.AtariEnv):
+            check_step(stepped, self.first)
         *results, infos = stepped
         if self.async_envs is not None:
             results = [result.to(self.device) for result in results]

@@ -9,7 +9,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 
 from cule.errors import InvalidValue, is_others
-from cule.train.lowering.returned import described
+from cule.train.checks import described
 
 RESULTS = ("observations", "rewards", "terminated", "truncated")
 

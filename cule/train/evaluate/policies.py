@@ -11,12 +11,12 @@ import torch
 from cule.console import action_numbers
 from cule.errors import InvalidValue, is_others
 from cule.rom import find_game
-from cule.train.algorithm import Algorithm
+from cule.train.algorithm import Algorithm, Context
 from cule.train.checkpoints import checkpoint
 from cule.train.evaluate.evaluator import Policy
 from cule.train.import_path import find, settings_from
 from cule.train.lowering.attributes import Attributes
-from cule.train.lowering.learner import by_name
+from cule.train.lowering.networks import by_name
 from cule.train.lowering.returned import check_scores
 from cule.train.nn.models import to_channels_last
 from cule.train.settings import Args
@@ -54,8 +54,7 @@ def policy_of(
     settings = settings_from(find(state["settings"], Args, programs), state["args"])
     settings.on(device).check(1)
     _check_actions(state)
-    algorithm = made(settings)
-    algorithm.device, algorithm.num_actions = device, state["num_actions"]
+    algorithm = made(settings, Context(device, state["num_actions"]))
     nets = {
         name: net.to(device).eval().requires_grad_(False)
         for name, net in algorithm.networks(algorithm.num_actions).items()

@@ -23,7 +23,7 @@ import torch
 from cule.errors import InvalidValue, is_others
 
 # Attributes that the program around an algorithm sets.
-GIVEN = frozenset({"args", "now", "num_actions", "device"})
+GIVEN = frozenset({"args", "context", "now", "num_actions", "device", "read_at_start"})
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 # The kind of a value, and a copy of what it holds.
 Taken = tuple[str, Any]

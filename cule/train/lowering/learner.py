@@ -1,4 +1,4 @@
-"""Learning: gradients of a loss, in chunks, averaged over processes, and the optimizer."""
+"""Learning: gradients of a loss, in chunks, and the optimizer's steps."""
 
 from __future__ import annotations
 
@@ -6,24 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import nn
 
 from cule.errors import InvalidValue
 from cule.train import annotate
-from cule.train.algorithm import Algorithm, Nets
+from cule.train.algorithm import Nets
 from cule.train.batch import Batch, Rows, Used
-from cule.train.distributed.reduction import Reduction
 from cule.train.lowering import chunks
-from cule.train.lowering.returned import (
-    check_loss,
-    check_norm,
-    check_optimizer,
-    described,
-    strange_weights,
-)
-from cule.train.lowering.settings_read import OPTIMIZER, reading
-from cule.train.lowering.trials import Trials, unchanged
-from cule.train.nn.weights import Weights
+from cule.train.lowering.loss_trial import LossTrial
+from cule.train.lowering.parts import Parts
+from cule.train.lowering.returned import check_loss, check_norm
+from cule.train.lowering.trials import unchanged
 from cule.train.plan.program import Work
 
 
@@ -31,88 +23,31 @@ class Learner:
     """Updates networks.
 
     Args:
-        algorithm: whose loss and optimizer.
-        weights: of the networks that are trained.
-        trials: lets the loss be tried.
+        parts: what the algorithm is lowered with.
+        tried: what its loss was seen to read and return.
+        work: what a gradient needs, and how many rows are computed at once.
+        turn: (1,) int64 on the device, updates modulo `turns`.
+        turns: how many groups, or minibatches of an epoch, take turns.
 
     Attributes:
-        reduction: averages the gradients of several processes; None: one process learns.
-        turn: (1,) int64 on the device, updates modulo `turns`.
+        names: what is logged of each update.
+        used: the parts of a batch that the loss reads.
         metrics: float64 on the device, sums over updates of `names`.
-        unread: settings of the optimizer that the algorithm's own does not read.
     """
 
-    def __init__(self, algorithm: Algorithm[Any], weights: Weights, trials: Trials):
-        self.algorithm, self.weights, self.trials = algorithm, weights, trials
-        self.reduction: Reduction | None = None
-        self.args, device = algorithm.args, algorithm.device
-        self.optimizer, self.unread = reading(
-            algorithm, OPTIMIZER, lambda: algorithm.optimizer(weights.parameters)
-        )
-        check_optimizer(self.optimizer, weights.parameters)
-        self.loss: Any = algorithm.loss
+    def __init__(self, parts: Parts, tried: LossTrial, work: Work, turn: torch.Tensor, turns: int):
+        self.algorithm, self.weights = parts.algorithm, parts.nets.weights
+        self.trials, self.optimizer = parts.trials, parts.optimizer
+        self.args, self.autocast = parts.algorithm.args, parts.autocast
+        self.names, self.used, self.work = tried.names, tried.used, work
+        self.turn, self.turns = turn, turns
+        self.loss: Any = self.algorithm.loss
         if self.args.compile:
-            self.loss = torch.compile(algorithm.loss)
-        self.autocast = torch.autocast(device.type, torch.bfloat16, enabled=self.args.bf16)
-        self.turn = torch.zeros(1, dtype=torch.int64, device=device)
-        self.turns = 1
-        self.names: tuple[str, ...] = ()
-        self.metrics = torch.zeros(0, dtype=torch.float64, device=device)
-        self.used: tuple[str, ...] = ()
-        self.work: Work | None = None
+            self.loss = torch.compile(self.algorithm.loss)
+        self.metrics = torch.zeros(len(self.names), dtype=torch.float64, device=turn.device)
         # The phase of learning in which chunks are checked next; whether they ever were.
         self._check_in: int | None = None
         self._checked = False
-
-    def try_out(self, nets: Nets, rows: Rows) -> int:
-        """Computes the loss of a few rows, to know what it reads and returns.
-
-        Returns:
-            Bytes that a row's activations take.
-
-        Raises:
-            ValueError: the loss is not a scalar with a gradient, or reads what there is not.
-        """
-        kept: dict[int, int] = {}
-
-        def keep(tensor: torch.Tensor) -> torch.Tensor:
-            storage = tensor.untyped_storage()
-            kept[storage.data_ptr()] = storage.nbytes()
-            return tensor
-
-        count = min(rows.count, 2)
-        batch = rows.batch(0, count)
-        weights = {p.untyped_storage().data_ptr() for p in self.weights.used}
-        hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
-        with self.autocast, hooks:
-            values = self.algorithm.loss(nets, batch)
-            check_loss(values)
-            if others := strange_weights(values["loss"], self.weights.used):
-                raise InvalidValue(
-                    "expected the loss to depend on weights of networks() only, got one that needs "
-                    f"the gradient of {described(others[0])}, which nothing would train"
-                )
-            gradients = torch.autograd.grad(values["loss"], self.weights.used, allow_unused=True)
-        reached = {
-            p for p, one in zip(self.weights.used, gradients, strict=True) if one is not None
-        }
-        for name, net in vars(nets).items():
-            own = [p for p in net.parameters() if p.requires_grad]
-            if own and reached.isdisjoint(own):
-                raise InvalidValue(
-                    f"expected the loss to depend on each network's weights, but it does not on "
-                    f"those of {name}"
-                )
-        if batch.changed:
-            raise InvalidValue(
-                "expected loss not to change in place what it reads of a batch, got "
-                f"{', '.join(batch.changed)} changed"
-            )
-        self.names = (*(name for name in values if name != "loss"), "grad_norm")
-        self.metrics = torch.zeros(len(self.names), dtype=torch.float64, device=self.turn.device)
-        self.used = tuple(sorted(batch.asked))
-        activations = sum(size for place, size in kept.items() if place not in weights)
-        return activations // count
 
     def checks_in(self, phase: int) -> bool:
         """Whether the first gradient of this phase of learning checks that it may be in chunks.
@@ -120,14 +55,13 @@ class Learner:
         The first phase's does, and those of phases 2, 4, 8, ...: what the loss gets changes. It is
         not captured, as the host waits for what is found.
         """
-        chunked = self.work is not None and self.work.at_once < self.work.samples
+        chunked = self.work.at_once < self.work.samples
         due = chunked and (not self._checked or phase & (phase - 1) == 0)
         self._check_in = phase if due else None
         return due
 
     def _check_chunks(self, nets: Nets, rows: Rows, at_once: int, phase: int) -> None:
         self._check_in, self._checked = None, True
-        own_envs = type(self.algorithm).environment is not Algorithm.environment
 
         def gradients(parts: chunks.Parts) -> Sequence[torch.Tensor | None]:
             batch: Any = Used(**parts)
@@ -137,7 +71,7 @@ class Learner:
         with self.trials():
             chunks.check(
                 gradients, nets, rows, self.used, at_once=at_once, seed=phase,
-                rewards=() if own_envs else (-1.0, 0.0, 1.0),
+                rewards=() if self.algorithm.brings_envs else (-1.0, 0.0, 1.0),
             )  # fmt: skip
 
     def compute_gradient(self, nets: Nets, rows: Rows) -> None:
@@ -146,7 +80,7 @@ class Learner:
         Raises:
             ValueError: it would be computed in chunks, and the loss is no mean over rows.
         """
-        at_once = self.work.at_once if self.work is not None else rows.count
+        at_once = self.work.at_once
         if self._check_in is not None:
             self._check_chunks(nets, rows, at_once, self._check_in)
         for begin in range(0, rows.count, at_once):
@@ -161,9 +95,9 @@ class Learner:
             gradients = torch.autograd.grad(loss, self.weights.used, allow_unused=True)
             self.weights.set_gradient(gradients, add=begin > 0)
             if len(self.names) > 1:
-                told = torch.stack([values[name].detach().float() for name in self.names[:-1]])
+                logged = torch.stack([values[name].detach().float() for name in self.names[:-1]])
                 # `+=` would copy the sum to itself once more.
-                self.metrics[:-1].add_(told, alpha=share)
+                self.metrics[:-1].add_(logged, alpha=share)
         self.turn.add_(1).remainder_(self.turns)
 
     def _gathered(self, batch: Batch) -> Any:
@@ -234,21 +168,3 @@ class Learner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.turn.copy_(state["turn"])
         self.metrics.copy_(state["metrics"])
-
-
-def copy_weights(source: nn.Module, target: nn.Module) -> None:
-    """Copies weights and buffers. All weights of a dtype are one launch on a GPU."""
-    kinds: dict[torch.dtype, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
-    for mine, its in zip(target.parameters(), source.parameters(), strict=True):
-        for some, one in zip(kinds.setdefault(its.dtype, ([], [])), (mine, its), strict=True):
-            some.append(one)
-    with torch.no_grad():
-        for targets, sources in kinds.values():
-            torch._foreach_copy_(targets, sources)
-        for buffer, its_buffer in zip(target.buffers(), source.buffers(), strict=True):
-            buffer.copy_(its_buffer)
-
-
-def by_name(names: Sequence[str], objects: Sequence[nn.Module]) -> Nets:
-    """Networks by name, as attributes."""
-    return Nets(**dict(zip(names, objects, strict=True)))

@@ -1,23 +1,82 @@
-"""Makes the networks that an algorithm declares."""
+"""The networks that an algorithm declares, their copies, and those that act."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
 from cule.errors import InvalidValue
-from cule.train.algorithm import Algorithm
+from cule.train.algorithm import Algorithm, Nets
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.learning import Copy
-from cule.train.lowering.declaration import Networks
-from cule.train.lowering.returned import check_networks
-from cule.train.lowering.settings_read import NETWORKS, reading
+from cule.train.lowering.returned import check_networks, check_optimizer
+from cule.train.lowering.settings_read import NETWORKS, OPTIMIZER, reading
 from cule.train.nn.models import to_channels_last
 from cule.train.nn.weights import Weights
+
+
+@dataclass(frozen=True)
+class Networks:
+    """All networks, and the copies that act.
+
+    Attributes:
+        trained: that learn, by name.
+        copies: copies of others, by name, with what they are copies of.
+        acting: what acts in place of each trained network.
+        weights: of those that are trained, as the optimizer has them.
+        unread: settings of networks that the algorithm does not read.
+    """
+
+    trained: dict[str, nn.Module]
+    copies: dict[str, tuple[nn.Module, Copy]]
+    acting: dict[str, nn.Module]
+    weights: Weights
+    unread: frozenset[str] = frozenset()
+
+    def named(self) -> dict[str, nn.Module]:
+        """All of them, by the names of their objects in a program."""
+        copies = {name: net for name, (net, _) in self.copies.items()}
+        acting = {f"{name} (acting)": net for name, net in self.acting.items()}
+        return self.trained | copies | acting
+
+    def all(self) -> list[nn.Module]:
+        """All of them."""
+        return list(self.named().values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all, of gradients, and of an optimizer with two numbers a weight."""
+        others = [*self.acting.values(), *(net for net, _ in self.copies.values())]
+        return self.weights.bytes + sum(_bytes(net) for net in others)
+
+
+def _bytes(net: nn.Module) -> int:
+    return sum(p.numel() * p.element_size() for p in (*net.parameters(), *net.buffers()))
+
+
+def by_name(names: Sequence[str], modules: Sequence[nn.Module]) -> Nets:
+    """Networks by name, as attributes."""
+    return Nets(**dict(zip(names, modules, strict=True)))
+
+
+def make_optimizer(
+    algorithm: Algorithm[Any], weights: Weights
+) -> tuple[torch.optim.Optimizer, frozenset[str]]:
+    """The optimizer, and the settings of optimizers that the algorithm's own does not read.
+
+    Raises:
+        ValueError: it is no optimizer of these weights, or ignores a setting that was set.
+    """
+    optimizer, unread = reading(
+        algorithm, OPTIMIZER, lambda: algorithm.optimizer(weights.parameters)
+    )
+    check_optimizer(optimizer, weights.parameters)
+    return optimizer, frozenset(unread)
 
 
 def on_its_device(name: str, net: nn.Module, device: torch.device) -> nn.Module:

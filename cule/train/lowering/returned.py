@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import collections
-import keyword
 import math
 import numbers
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from cule.errors import InvalidValue
+from cule.train.algorithm import Algorithm
+from cule.train.checks import described, is_name
 from cule.train.learning import Copy, Learning
-
-if TYPE_CHECKING:
-    from cule.train.algorithm import Algorithm
-    from cule.train.plan.program import Program
+from cule.train.plan.program import Program
 
 # Parts of every batch.
 PARTS = ("observations", "next_observations", "actions", "rewards", "discounts", "played")
@@ -26,20 +24,6 @@ LOGGED = frozenset({
     "kind", "frames", "training_frames", "updates", "seconds", "fps", "ups", "episodes", "score",
     "score_so_far", "reward", "grad_norm", "multiprocessors", "ordered",
 })  # fmt: skip
-
-
-def _is_name(name: Any) -> bool:
-    """Whether something can be an attribute's name."""
-    return isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)
-
-
-def described(value: Any) -> str:
-    """A value in a few words."""
-    if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    if isinstance(value, (int, float, str, type(None))):
-        return repr(value)
-    return f"one of {type(value).__name__}"
 
 
 def check_networks(declared: Any) -> None:
@@ -54,7 +38,7 @@ def check_networks(declared: Any) -> None:
             f"{described(declared)}"
         )
     for name, net in declared.items():
-        if not _is_name(name):
+        if not is_name(name):
             raise InvalidValue(f"expected networks() to name networks as attributes, got {name!r}")
         if not isinstance(net, (nn.Module, Copy)):
             raise InvalidValue(
@@ -87,24 +71,6 @@ def _check_weights(nets: Mapping[str, nn.Module]) -> None:
             raise InvalidValue(f"expected weights that can be trained, got {name}.{own}, {wrong}")
     if not owners:
         raise InvalidValue("expected a network that is trained, got none")
-
-
-def check_kinds(attribute: str, kinds: Any) -> None:
-    """Checks `keeps` or `evaluates`.
-
-    Raises:
-        ValueError: it is no mapping of names to dtypes.
-    """
-    if not isinstance(kinds, Mapping):
-        raise InvalidValue(
-            f'expected {attribute} to have dtypes by name, such as {{"values": torch.float32}}, '
-            f"got {described(kinds)}"
-        )
-    for name, kind in kinds.items():
-        if not _is_name(name):
-            raise InvalidValue(f"expected {attribute} to name parts as attributes, got {name!r}")
-        if not isinstance(kind, torch.dtype):
-            raise InvalidValue(f"expected a torch.dtype as {name} of {attribute}, got {kind!r}")
 
 
 def check_parts(
@@ -176,7 +142,7 @@ def check_schedules(schedules: Any) -> dict[str, Callable[[int], float]]:
             f"{described(schedules)}"
         )
     for name, function in schedules.items():
-        if not _is_name(name):
+        if not is_name(name):
             raise InvalidValue(f"expected schedules() to name numbers as attributes, got {name!r}")
         if not callable(function):
             raise InvalidValue(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from cule.errors import InvalidValue
-from cule.train.algorithm import Algorithm
+from cule.train.algorithm import Algorithm, Context
 
 Made = TypeVar("Made")
+# Makes an algorithm from settings and a context, as its class does.
+Make = Callable[[Any, Context], Algorithm[Any]]
 # What the networks and the optimizer are made from.
 NETWORKS = ("model", "width")
 OPTIMIZER = ("optimizer", "learning_rate", "adam_epsilon", "rmsprop_decay", "muon_momentum")
@@ -47,17 +50,28 @@ def _check_constant(noting: Any, args: Any) -> None:
             )
 
 
-def made(make: Callable[[Any], Algorithm[Any]], args: Any) -> Algorithm[Any]:
-    """An algorithm made from settings, of which it is known what its constructor has read."""
+def made(make: Make, args: Any, context: Context) -> Algorithm[Any]:
+    """An algorithm made from settings, of which it is known what its constructor has read.
+
+    Raises:
+        ValueError: it takes something else, keeps other settings, or changes some.
+    """
     noting, read = _noting_reads(args)
-    algorithm = make(noting)
+    try:
+        inspect.signature(make).bind(noting, context)
+    except TypeError as problem:
+        raise InvalidValue(
+            f"expected {getattr(make, '__name__', make)} to be made from the settings and the "
+            f"context, (args, context), got one that takes {inspect.signature(make)}"
+        ) from problem
+    algorithm = make(noting, context)
     if getattr(algorithm, "args", None) is not noting:
         raise InvalidValue(
             f"expected {type(algorithm).__name__} to keep the settings that it was made with as "
             "args, got others: rows and checkpoints would not say what was trained"
         )
     _check_constant(noting, args)
-    algorithm.args, algorithm.read_at_start = args, read
+    algorithm.use_settings(args, frozenset(read))
     return algorithm
 
 
@@ -72,16 +86,17 @@ def reading(
     Raises:
         ValueError: one that is not read was set, and would be ignored.
     """
-    args = algorithm.args
-    algorithm.args, read = _noting_reads(args)
+    args, before = algorithm.args, algorithm.read_at_start
+    noting, read = _noting_reads(args)
+    algorithm.use_settings(noting, before)
     try:
         result = make()
-        _check_constant(algorithm.args, args)
+        _check_constant(noting, args)
     finally:
-        algorithm.args = args
-    if algorithm.read_at_start is None or "__dict__" in read | algorithm.read_at_start:
+        algorithm.use_settings(args, before)
+    if before is None or "__dict__" in read | before:
         return result, set()
-    read |= algorithm.read_at_start
+    read |= before
     unread = set(names) - read
     for field in dataclasses.fields(args):
         value, usual = getattr(args, field.name), field.default

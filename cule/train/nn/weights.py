@@ -132,3 +132,16 @@ class Weights:
     def bytes(self) -> int:
         """Bytes of the parameters, the gradients and an optimizer with two numbers a parameter."""
         return 4 * 4 * self.gradient.numel() + 2 * self._rounded.numel()
+
+
+def copy_weights(source: nn.Module, target: nn.Module) -> None:
+    """Copies weights and buffers. All weights of a dtype are one launch on a GPU."""
+    kinds: dict[torch.dtype, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
+    for mine, its in zip(target.parameters(), source.parameters(), strict=True):
+        for some, one in zip(kinds.setdefault(its.dtype, ([], [])), (mine, its), strict=True):
+            some.append(one)
+    with torch.no_grad():
+        for targets, sources in kinds.values():
+            torch._foreach_copy_(targets, sources)
+        for buffer, its_buffer in zip(target.buffers(), source.buffers(), strict=True):
+            buffer.copy_(its_buffer)

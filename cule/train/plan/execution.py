@@ -196,9 +196,14 @@ class Executor:
         self.clock.t.fill_(steps)
         self.clock.j.zero_()
 
-    def try_out(self, operation: Operation) -> None:
-        """Calls an operation's function at the group's time, and stores nothing."""
-        operation.function(*self._arguments(operation, self.clock.t, self.clock.j, {}))
+    def warm_up(self) -> None:
+        """Lets each operation that wants it load and compile what its calls need."""
+        for operation in self.group.operations:
+            self._warm_up(operation)
+
+    def _warm_up(self, operation: Operation) -> None:
+        if operation.warm_up is not None:
+            operation.warm_up(*self._arguments(operation, self.clock.t, self.clock.j, {}))
 
     def _arguments(
         self, operation: Operation, t: torch.Tensor, j: torch.Tensor, slots: Slots

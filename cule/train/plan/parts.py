@@ -112,13 +112,12 @@ class AsyncExecutor(Executor):
             part.begin_at(steps)
             part.behind = [0, 0]
 
-    def try_out(self, operation: Operation) -> None:
-        """See Executor; for each part."""
+    def _warm_up(self, operation: Operation) -> None:
         if not by_parts(operation):
-            super().try_out(operation)
+            super()._warm_up(operation)
             return
         for part in self.parts:
-            part.try_out(operation)
+            part._warm_up(operation)
 
     def make(self, step: Step) -> None:
         """See Executor."""

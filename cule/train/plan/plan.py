@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -31,12 +31,13 @@ class Plan:
         budget: bytes on the device that may be used; None: no limit.
         graphs: on a GPU, capture CUDA graphs.
         streams: on a GPU, what makes streams for acting and for all beside it; see CudaStreams.
+        notes: lines that explain() says besides.
 
     Attributes:
         program: after the passes.
         groups: of an iteration, in their order.
         memory: how each Recurrent is kept.
-        notes: what the passes did, a line each.
+        notes: what the passes did, and what the caller says, a line each.
         seconds: how long planning took.
         iteration: iterations executed so far.
 
@@ -55,12 +56,14 @@ class Plan:
         budget: int | None = None,
         graphs: bool = True,
         streams: tuple[NewStream, NewStream] | None = None,
+        notes: Sequence[str] = (),
     ):
         begun = time.perf_counter()
         self.device = torch.device(device)
         check(Polyhedra(program))
         self.passes = passes or Passes()
-        self.program, self.notes = apply(program, self.passes)
+        self.program, changes = apply(program, self.passes)
+        self.notes = [*changes, *notes]
         polyhedra = Polyhedra(self.program)
         self.groups = make_groups(self.program, polyhedra, batch=self.passes.batch)
         sure = surely_before(polyhedra, self.groups)
@@ -112,6 +115,11 @@ class Plan:
             else:
                 in_order(self.executors, self.iteration, tell)
             self.iteration += 1
+
+    def warm_up(self) -> None:
+        """Lets operations load and compile what their calls need; see Operation.warm_up."""
+        for executor in self.executors:
+            executor.warm_up()
 
     def explain(self) -> str:
         """What is kept where and who reads it, the order, and what was merged, as a text."""

@@ -19,7 +19,7 @@ import torch
 from cule.errors import InvalidValue
 from cule.train.plan.index import Index, J, T, U, as_index
 
-Role = Literal["simulate", "act", "learn", "reduce", "copy", "tell"]
+Role = Literal["simulate", "act", "learn", "reduce", "copy", "hand over", "tell"]
 Over = Literal["step", "update"]
 ROLES, OVERS = get_args(Role), get_args(Over)
 # The marker of a Recurrent without an initial value.
@@ -205,6 +205,8 @@ class Operation:
         captured: whether a CUDA graph may hold it.
         copies: it copies an object: which version, as an index of the version written (as t).
         work: what it needs besides tensors over time; None: nothing to speak of.
+        warm_up: called once before the first iteration, with what the operation reads, to load and
+            compile what its calls need; changes nothing. None: nothing is.
         asynchronous: how it is made part by part, in flight; None: for all rows at once.
         by_row: each row's values depend on what it reads of this row only, so that it may be called
             for some rows.
@@ -223,6 +225,7 @@ class Operation:
     captured: bool = True
     copies: Index | None = None
     work: Work | None = None
+    warm_up: Callable[..., Any] | None = None
     asynchronous: AsyncOperation | None = None
     by_row: bool = False
     in_part: Callable[[int], AbstractContextManager[object]] | None = None

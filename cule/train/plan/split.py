@@ -71,7 +71,8 @@ def _check_acting(program: Program, acting: list[Operation]) -> None:
 def _handing_over(program: Program) -> list[Operation]:
     """The operations that copy networks for acting."""
     read = {a.recurrent for o in program.operations if o.role in ACTS for a in o.reads}
-    return [o for o in program.operations if o.role == "copy" and o.writes[0].recurrent in read]
+    copies = [o for o in program.operations if o.role in ("copy", "hand over")]
+    return [o for o in copies if o.writes[0].recurrent in read]
 
 
 def acting_part(program: Program, ends: Ends) -> Program:

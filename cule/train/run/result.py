@@ -41,7 +41,7 @@ def settings_of(args: Args) -> dict[str, Any]:
 
 def in_force(trainer: Trainer) -> dict[str, Any]:
     """What a setting came to, where that is not its value: found while training, or not used."""
-    not_used = {*trainer.nets.unread, *trainer.learner.unread} & {*SETTINGS}
+    not_used = trainer.unread & {*SETTINGS}
     found: dict[str, Any] = {"lag": trainer.lag, **dict.fromkeys(not_used)}
     if trainer.autotuner is not None:
         found |= trainer.autotuner.way._asdict()

@@ -21,7 +21,6 @@ import torch
 
 from cule.errors import InvalidValue, is_others
 from cule.train import annotate
-from cule.train.algorithm import Algorithm
 from cule.train.checkpoints import checkpoint
 from cule.train.checkpoints.contents import SavedRun
 from cule.train.distributed.gpu_lock import GpuLock
@@ -31,8 +30,9 @@ from cule.train.evaluate.evaluator import Evaluator
 from cule.train.import_path import address_of
 from cule.train.layout import Layout
 from cule.train.logs.log import Log
+from cule.train.lowering.making import preview
 from cule.train.lowering.returned import check_scores
-from cule.train.lowering.settings_read import made
+from cule.train.lowering.settings_read import Make
 from cule.train.presets import announcement
 from cule.train.run.result import row_before
 from cule.train.run.stopper import Stopper
@@ -63,7 +63,7 @@ class Run:
     """A training run.
 
     Args:
-        make: makes the algorithm from settings.
+        make: makes the algorithm from settings and a context.
         args: the settings.
         processes: this process among the others.
 
@@ -71,7 +71,7 @@ class Run:
         ValueError: settings are wrong, or the checkpoint to resume from is another run's.
     """
 
-    def __init__(self, make: Callable[[Any], Algorithm[Any]], args: Any, processes: ProcessGroup):
+    def __init__(self, make: Make, args: Any, processes: ProcessGroup):
         given, args = args, args.on(processes.device)
         args.check(len(processes.having("act")))
         begun = time.perf_counter()
@@ -81,16 +81,18 @@ class Run:
         self.tuned: dict[str, Any] = {}
         if args.tuned:
             before = None if state is None else state.get("tuned", {})
-            self.tuned = kept.chosen(given, make(args), processes, before)
+            self.tuned = kept.chosen(
+                given, preview(make, args, processes.device), processes, before
+            )
             given = dataclasses.replace(given, **self.tuned)
             self.processes = processes = processes.with_layout(Layout.parse(given.layout))
         self.args = args = given.on(processes.device, None if state is None else state["args"])
         args.check(len(processes.having("act")))
-        self.algorithm = made(make, args)
         if self.speaks and args.progress:
-            line = announcement(given, args, processes.device, self.algorithm.name)
-            sys.stderr.write(line + "\n")
-        self.trainer = Trainer(self.algorithm, processes)
+            name = getattr(make, "__name__", "an algorithm")
+            sys.stderr.write(announcement(given, args, processes.device, name) + "\n")
+        self.trainer = Trainer(make, args, processes)
+        self.algorithm = self.trainer.algorithm
         self._check_frames()
         self.light = annotate.Light(processes.device)
         self.seconds = self.evaluation_seconds = 0.0
@@ -398,9 +400,7 @@ class Run:
     @property
     def waiting(self) -> bool:
         """Whether more than one iteration of steps comes before the first update."""
-        return (
-            self.trainer.updates == 0 and self.trainer.declaration.start >= 2 * self.trainer.period
-        )
+        return self.trainer.updates == 0 and self.trainer.lowered.start >= 2 * self.trainer.period
 
     @annotate.operation("logging")
     def show(self, frames: int) -> None:

@@ -6,16 +6,17 @@ import dataclasses
 import difflib
 import re
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
 
 from cule.errors import InvalidValue
-from cule.train.algorithm import Algorithm
 from cule.train.distributed import sm_partition as partition
 from cule.train.layout import Layout
+from cule.train.lowering.making import preview
+from cule.train.lowering.settings_read import Make
 
 Space = Mapping[str, Sequence[Any]]
 # Factors of the number of envs, by device.
@@ -42,9 +43,7 @@ def _layouts(args: Any, size: int, quarters: Sequence[int]) -> Sequence[str]:
     return tuple(dict.fromkeys((args.layout, "together", *apart, *decoupled)))
 
 
-def default_space(
-    make: Callable[[Any], Algorithm[Any]], args: Any, device: torch.device, size: int = 1
-) -> Space:
+def default_space(make: Make, args: Any, device: torch.device, size: int = 1) -> Space:
     """What is searched by default: settings that change an algorithm least.
 
     These are the envs and the lag where the algorithm has one. On a GPU they are also how many
@@ -52,7 +51,7 @@ def default_space(
     gradients. Batches are not among them, as the fastest would always be the largest.
 
     Args:
-        make: makes the algorithm from settings.
+        make: makes the algorithm from settings and a context.
         args: the settings, filled for the device.
         device: where it computes.
         size: how many processes there are.
@@ -60,7 +59,8 @@ def default_space(
     space: dict[str, Sequence[Any]] = {}
     envs = [args.num_envs * factor for factor in ENVS[device.type]]
     space["num_envs"] = [int(count) for count in envs if count >= 1 and count == int(count)]
-    lags = [make(dataclasses.replace(args, lag=lag)).learning().lag for lag in (0, 1)]
+    tried = [preview(make, dataclasses.replace(args, lag=lag), device) for lag in (0, 1)]
+    lags = [algorithm.learning().lag for algorithm in tried]
     if lags == [0, 1]:
         space["lag"] = (0, 1)
     if device.type == "cuda":
@@ -74,12 +74,12 @@ def default_space(
 
 
 def reserves_for_nothing(
-    make: Callable[[Any], Algorithm[Any]], args: Any, settings: Mapping[str, Any]
+    make: Make, args: Any, settings: Mapping[str, Any], device: torch.device
 ) -> bool:
     """Whether multiprocessors or GPUs emulate beside learning, but nothing learns beside it."""
     tried = dataclasses.replace(args, **settings)
     reserves = tried.multiprocessors or Layout.parse(tried.layout).lags
-    return bool(reserves) and not make(tried).learning().lag
+    return bool(reserves) and not preview(make, tried, device).learning().lag
 
 
 def _kinds(hint: Any) -> Sequence[Any]:

@@ -14,11 +14,10 @@ import torch
 from cule.errors import SHORTAGES, InvalidValue, lacks_memory, sentence_of
 from cule.scope.light import Light
 from cule.train import annotate
-from cule.train.algorithm import Algorithm
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.envs.emulator import STACK
 from cule.train.layout import Layout
-from cule.train.lowering.settings_read import made
+from cule.train.lowering.settings_read import Make
 from cule.train.trainer import Trainer
 from cule.train.tune.search import Trial
 
@@ -28,13 +27,6 @@ SECONDS = 0.5
 EARLY = 2 * STACK
 # Iterations after the first learning and before the measurement: CUDA graphs are captured in them.
 ITERATIONS = {"cuda": 4, "cpu": 1}
-
-
-def _learning_at_once(algorithm: Algorithm[Any]) -> None:
-    """Lets an algorithm learn as soon as it can: what comes before says nothing about its speed."""
-    learning = algorithm.learning()
-    learning = dataclasses.replace(learning, start=min(learning.start, EARLY))
-    setattr(algorithm, "learning", lambda: learning)  # noqa: B010
 
 
 def _planned_bytes(trainer: Trainer) -> int:
@@ -84,7 +76,7 @@ def _measure(trainer: Trainer, seconds: float, left: Callable[[], float]) -> Tri
 
 
 def measure(
-    make: Callable[[Any], Algorithm[Any]],
+    make: Make,
     args: Any,
     settings: Mapping[str, Any],
     processes: ProcessGroup,
@@ -98,7 +90,7 @@ def measure(
     memory where the others do not would be waited for. What a trial used is free afterwards.
 
     Args:
-        make: makes the algorithm from settings.
+        make: makes the algorithm from settings and a context, as its class does.
         args: the settings, filled for the device.
         settings: those that differ.
         processes: the processes.
@@ -116,9 +108,8 @@ def measure(
             if processes.device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(processes.device)
             tried.check(len(processes.having("act")))
-            algorithm = made(make, tried)
-            _learning_at_once(algorithm)
-            trainer = Trainer(algorithm, processes)
+            # What comes before learning says nothing about its speed.
+            trainer = Trainer(make, tried, processes, latest_start=EARLY)
             trainer.warm_up()
         with processes.all_or_none():
             found = dataclasses.replace(_measure(trainer, seconds, left), settings=settings)

@@ -9,10 +9,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from cule.errors import InvalidValue
-from cule.train.algorithm import Algorithm
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.distributed.watchdog import Watchdog
 from cule.train.layout import Layout
+from cule.train.lowering.making import preview
+from cule.train.lowering.settings_read import Make
 from cule.train.settings import begin
 from cule.train.tune.kept import Tuned, claimed, keep, key_of, load
 from cule.train.tune.search import Search, Trial
@@ -42,7 +43,7 @@ def searching(args: Any) -> Iterator[ProcessGroup]:
 
 
 def tune(
-    make: Callable[[Any], Algorithm[Any]],
+    make: Make,
     args: Any,
     search: Space | None = None,
     *,
@@ -56,7 +57,7 @@ def tune(
     torchrun all processes search together.
 
     Args:
-        make: makes the algorithm from settings; an Algorithm's class does.
+        make: makes the algorithm from settings and a context, as its class does.
         args: the settings.
         search: names of settings, each with its candidates; None: tune.space.default_space.
         budget_seconds: about how long to search.
@@ -81,7 +82,7 @@ def tune(
             space = default_space(make, filled, processes.device, processes.size)
         check_space(space, type(args))
         space = {name: list(values) for name, values in space.items()}
-        key = key_of(make(filled), processes)
+        key = key_of(preview(make, filled, processes.device), processes)
         kept = load(key)
         if kept is not None and kept.space == space and not again:
             return kept
@@ -101,7 +102,7 @@ def tune(
             return trial
 
         def pointless(settings: Mapping[str, Any]) -> bool:
-            return search is None and reserves_for_nothing(make, filled, settings)
+            return search is None and reserves_for_nothing(make, filled, settings, processes.device)
 
         made = Search(space, vars(filled), measured, lambda: processes.any(left() <= 0), pointless)
         best = made.run()

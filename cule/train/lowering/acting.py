@@ -1,0 +1,162 @@
+"""The operations of a step: choose actions, emulate; and acting gets the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from cule.errors import InvalidValue
+from cule.train.declaration import Acting
+from cule.train.envs.async_cpu import AsyncCpuEnvs
+from cule.train.envs.collector import Collector
+from cule.train.lowering.networks import by_name
+from cule.train.lowering.parts import Parts
+from cule.train.lowering.returned import check_dtypes, check_tensors
+from cule.train.nn import draws
+from cule.train.nn.weights import copy_weights
+from cule.train.plan.index import Index
+from cule.train.plan.program import Access
+
+
+def _handed_over(p: Parts) -> int:
+    """The first step after which weights are handed over."""
+    learning = p.phase.learning
+    return p.start + (learning.period - 1 if learning.lag else 0)
+
+
+def _versions(p: Parts) -> Index:
+    """How often weights were handed over before step t."""
+    period = p.program.period
+    return ((p.t - 1 - _handed_over(p) + period) // period).at_least(0)
+
+
+def _draws_at(p: Parts, step: torch.Tensor) -> AbstractContextManager[None]:
+    """Random numbers of this step, (1,) int64, in a `with` block."""
+    return draws.keyed(p.algorithm.args.seed, p.collector.first_env, step)
+
+
+def declare_acting(p: Parts, acting: Acting) -> None:
+    """Appends how actions are chosen."""
+    names, t, kept_of = list(p.actors), p.t, p.declaration.kept
+    returned = _try_acting(p, acting)
+    evaluated = [name for name in p.algorithm.evaluates if name in returned]
+    kept = ["actions", *p.algorithm.keeps.keys() - {"actions"}]
+    outputs = [*kept, *acting.writes]
+
+    @torch.no_grad()
+    def function(observations: torch.Tensor, *read: Any) -> tuple[torch.Tensor, ...]:
+        nets = p.acting_nets(names, read[: len(names)])
+        with p.autocast, _draws_at(p, read[-1]):
+            values = acting.act(nets, observations, *read[len(names) : -1])
+        return tuple(values[name] for name in (*outputs, *evaluated))
+
+    written = [kept_of[name][t] for name in kept] + list(acting.writes.values())
+    written += [replace(kept_of[f"acting's {name}"][t], same=name) for name in evaluated]
+    p.program.operation(
+        "act", function, role="act", by_row=True, in_part=draws.part, warm_up=function,
+        reads=[
+            p.declaration.observation[t],
+            *(p.actors[name][_versions(p)] for name in names), *acting.reads,
+        ],
+        writes=written, moments=(t,),
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def _try_acting(p: Parts, acting: Acting) -> Mapping[str, torch.Tensor]:
+    """What act returns for zeros, checked."""
+    reads = (p.declaration.observation[p.t], *acting.reads)
+    values = [p.blank(access).all()[0] for access in reads]
+    nets = by_name(list(p.nets.acting), list(p.nets.acting.values()))
+    step = torch.zeros(1, dtype=torch.int64, device=p.device)
+    with p.autocast, _draws_at(p, step):
+        result = acting.act(nets, *values)
+    writes, evaluates = acting.writes, p.algorithm.evaluates
+    names = dict.fromkeys(["actions", *p.algorithm.keeps, *writes])
+    check_tensors("act", result, names)
+    numbers = {*names, *evaluates}
+    for name, value in result.items():
+        wanted: tuple[int, ...] = (p.num_envs,)
+        if name in writes:
+            wanted = writes[name].recurrent.shape
+        if name in numbers and tuple(value.shape) != wanted:
+            raise InvalidValue(
+                f"expected act to return {name} with a value for each of {p.num_envs} envs, "
+                f"{wanted}, got {tuple(value.shape)}; more than a number for each is kept by a "
+                "recurrent of its own, which declare() declares"
+            )
+    kinds = {name: kept.dtype for name, kept in p.declaration.kept.items()} | dict(evaluates)
+    check_dtypes("act", result, kinds | {n: a.recurrent.dtype for n, a in writes.items()})
+    return result
+
+
+def declare_emulating(p: Parts) -> None:
+    """Appends a step of the envs."""
+    t, gamma, async_envs = p.t, p.algorithm.args.gamma, p.collector.async_envs
+    d, stacked = p.declaration, p.declaration.observation.stack > 1
+
+    @torch.no_grad()
+    def as_kept(
+        frames: torch.Tensor,
+        rewards: torch.Tensor,
+        terminated: torch.Tensor,
+        started: torch.Tensor,
+    ) -> tuple[Any, ...]:
+        discounts = gamma * (~terminated).float()
+        shown = (frames, started) if stacked else frames
+        return shown, rewards, discounts, ~started, started
+
+    @torch.no_grad()
+    def function(actions: torch.Tensor, collector: Collector) -> tuple[Any, ...]:
+        return as_kept(*collector.step(actions))
+
+    p.program.operation(
+        "emulate", function, role="simulate", captured=p.collector.captured,
+        asynchronous=None if async_envs is None else _AsyncEmulation(async_envs, as_kept),
+        reads=[d.kept["actions"][t], p.envs[t]],
+        writes=[
+            d.observation[t + 1], d.kept["rewards"][t], d.kept["discounts"][t],
+            d.kept["played"][t], d.started[t + 1], p.envs[t + 1],
+        ],
+    )  # fmt: skip
+
+
+class _AsyncEmulation:
+    """Steps of envs on the CPU by parts, with results as they are kept.
+
+    Args:
+        async_envs: the envs.
+        as_kept: makes what is kept of what their steps return.
+    """
+
+    def __init__(self, async_envs: AsyncCpuEnvs, as_kept: Callable[..., tuple[Any, ...]]):
+        self._as_kept, self._results = as_kept, async_envs.results
+        self.parts = async_envs.parts
+        self.stage, self.send, self.recv = async_envs.stage, async_envs.send, async_envs.recv
+
+    def results(self, part: int) -> tuple[Any, ...]:
+        """See plan/program.py's AsyncOperation."""
+        return self._as_kept(*self._results(part))
+
+
+def declare_handing_over(p: Parts) -> None:
+    """Appends how acting gets the weights. Where it would read the same, the plan drops this."""
+    program, updates = p.program, p.updates
+    for name, acting in p.actors.items():
+        weights: Access = p.trained[name][updates * (program.u + 1)]
+
+        def function(source: nn.Module, target: nn.Module) -> tuple[()]:
+            copy_weights(source, target)
+            return ()
+
+        program.operation(
+            f"hand over {name}", function, role="hand over",
+            every=program.period, start=_handed_over(p),
+            reads=[weights, acting[program.u]], writes=[acting[program.u + 1]],
+            copies=program.t * updates,
+        )  # fmt: skip

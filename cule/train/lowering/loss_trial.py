@@ -1,0 +1,74 @@
+"""Tries a loss before there is a plan: what it reads, what it returns, what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from cule.errors import InvalidValue
+from cule.train.algorithm import Nets
+from cule.train.batch import Rows
+from cule.train.checks import described
+from cule.train.lowering.parts import Parts
+from cule.train.lowering.returned import check_loss, strange_weights
+
+
+@dataclass(frozen=True)
+class LossTrial:
+    """What was seen of a loss.
+
+    Attributes:
+        names: what is logged of each update: what it returns besides "loss", and "grad_norm".
+        used: the parts of a batch that it reads.
+        bytes_each: bytes that a row's activations take.
+    """
+
+    names: tuple[str, ...]
+    used: tuple[str, ...]
+    bytes_each: int
+
+
+def try_loss(p: Parts, nets: Nets, rows: Rows) -> LossTrial:
+    """Computes the loss and the gradient of a few rows.
+
+    Raises:
+        ValueError: the loss is not a scalar with a gradient, reads what there is not or changes it,
+            or does not depend on all networks and on nothing else.
+    """
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    count, used = min(rows.count, 2), p.nets.weights.used
+    batch = rows.batch(0, count)
+    hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    with p.autocast, hooks:
+        values = p.algorithm.loss(nets, batch)
+        check_loss(values)
+        if others := strange_weights(values["loss"], used):
+            raise InvalidValue(
+                "expected the loss to depend on weights of networks() only, got one that needs "
+                f"the gradient of {described(others[0])}, which nothing would train"
+            )
+        gradients = torch.autograd.grad(values["loss"], used, allow_unused=True)
+    reached = {p for p, gradient in zip(used, gradients, strict=True) if gradient is not None}
+    for name, net in vars(nets).items():
+        own = [p for p in net.parameters() if p.requires_grad]
+        if own and reached.isdisjoint(own):
+            raise InvalidValue(
+                f"expected the loss to depend on each network's weights, but it does not on those "
+                f"of {name}"
+            )
+    if batch.changed:
+        raise InvalidValue(
+            "expected loss not to change in place what it reads of a batch, got "
+            f"{', '.join(batch.changed)} changed"
+        )
+    weights = {p.untyped_storage().data_ptr() for p in used}
+    activations = sum(size for address, size in kept.items() if address not in weights)
+    names = (*(name for name in values if name != "loss"), "grad_norm")
+    return LossTrial(names, tuple(sorted(batch.asked)), activations // count)

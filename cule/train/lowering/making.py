@@ -1,0 +1,86 @@
+"""Makes an algorithm: its own envs first, if it has any, so that it knows its actions."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+
+from cule.console.options import action_numbers
+from cule.errors import InvalidValue
+from cule.rom import find_game
+from cule.train.algorithm import Algorithm, Context
+from cule.train.distributed.process_group import ProcessGroup
+from cule.train.envs.own_envs import check_envs
+from cule.train.lowering.settings_read import Make, made
+
+
+def num_actions_of(args: Any) -> int:
+    """How many actions the envs of the settings have.
+
+    Raises:
+        ValueError: there is no such game.
+    """
+    space = "all" if args.full_action_space else "minimal"
+    return len(action_numbers(find_game(args.game), space))
+
+
+def _own_envs(make: Make, args: Any, num_envs: int, device: torch.device) -> Any:
+    """The envs that an algorithm's class brings; None: it brings none.
+
+    Raises:
+        ValueError: they cannot be trained on, or `environment` is no class method.
+    """
+    if not isinstance(make, type):
+        return None
+    if not isinstance(inspect.getattr_static(make, "environment"), (classmethod, staticmethod)):
+        raise InvalidValue(
+            f"expected environment() of {make.__name__} to be a class method that gets the "
+            "settings, environment(cls, args, num_envs, device), got a method of the algorithm, "
+            "which is made after the envs"
+        )
+    envs = make.environment(args, num_envs, device)  # type: ignore[attr-defined]
+    if envs is not None:
+        check_envs(envs, num_envs)
+    return envs
+
+
+def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[Any]:
+    """The algorithm of a training; all processes have to call it.
+
+    Args:
+        make: makes it from settings and a context, as its class does. Only a class can bring envs
+            of its own.
+        args: the settings, for the device.
+        processes: this process among the others.
+
+    Raises:
+        ValueError: there is no such game, or the algorithm or its envs cannot be used.
+    """
+    device, envs, num_actions = processes.device, None, 0
+    actors = processes.having("act")
+    with processes.all_or_none():
+        if processes.acts:
+            envs = _own_envs(make, args, args.num_envs // len(actors), device)
+            num_actions = num_actions_of(args) if envs is None else envs.single_action_space.n
+    if processes.partners:
+        num_actions = processes.broadcast(num_actions, actors[0])
+    algorithm = made(make, args, Context(device, int(num_actions), envs))
+    if not isinstance(make, type) and algorithm.brings_envs:
+        raise InvalidValue(
+            f"expected the class {type(algorithm).__name__}, which has an environment() of its "
+            "own, got a function that makes it"
+        )
+    return algorithm
+
+
+def preview(make: Make, args: Any, device: torch.device) -> Algorithm[Any]:
+    """An algorithm that only says what it is and when it learns: nothing is played with it.
+
+    Args:
+        make: as for make_algorithm; envs of its own are not made.
+        args: the settings, for the device.
+        device: where it would be trained.
+    """
+    return made(make, args, Context(device, num_actions_of(args)))

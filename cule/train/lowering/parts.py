@@ -1,0 +1,136 @@
+"""What an algorithm is lowered with: networks, envs, and their versions in the program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from cule.train.algorithm import Algorithm, Nets
+from cule.train.declaration import Declaration, LearningPhase
+from cule.train.distributed.reduction import Reduction
+from cule.train.envs.collector import Collector
+from cule.train.lowering.networks import Networks, by_name
+from cule.train.lowering.trials import Trials
+from cule.train.plan.index import Index
+from cule.train.plan.program import Access, Program, Recurrent
+from cule.train.plan.stores import Window
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an algorithm is lowered with.
+
+    Attributes:
+        algorithm: that.
+        declaration: what it has declared.
+        phase: when and from what it learns.
+        nets: the networks.
+        collector: the envs.
+        optimizer: of the networks that are trained.
+        reduction: averages the gradients of several processes; None: one process learns.
+        trials: lets the algorithm's methods be tried.
+        autocast: in what precision networks compute.
+        trained, actors, copied: the versions of networks that learn, that act, and of copies.
+        envs: the versions of the envs.
+    """
+
+    algorithm: Algorithm[Any]
+    declaration: Declaration
+    phase: LearningPhase
+    nets: Networks
+    collector: Collector
+    optimizer: torch.optim.Optimizer
+    reduction: Reduction | None
+    trials: Trials
+    autocast: torch.autocast
+    trained: dict[str, Recurrent]
+    actors: dict[str, Recurrent]
+    copied: dict[str, Recurrent]
+    envs: Recurrent
+
+    @property
+    def program(self) -> Program:
+        """To which operations are added."""
+        return self.declaration.program
+
+    @property
+    def t(self) -> Index:
+        """The step."""
+        return self.program.t
+
+    @property
+    def device(self) -> torch.device:
+        """Where everything is."""
+        return self.collector.device
+
+    @property
+    def num_envs(self) -> int:
+        """Envs of this process."""
+        return self.collector.num_envs
+
+    @property
+    def updates(self) -> int:
+        """Updates in a phase of learning."""
+        return self.phase.learning.updates(self.num_envs)
+
+    @property
+    def start(self) -> int:
+        """The first step with learning; with a lag it is before this step, else after it."""
+        learning = self.phase.learning
+        first = learning.first(self.num_envs)
+        return first if learning.lag else first - 1
+
+    @property
+    def learned(self) -> list[nn.Module]:
+        """What a loss gets: networks that learn, and copies."""
+        return [*self.nets.trained.values(), *(net for net, _ in self.nets.copies.values())]
+
+    @property
+    def learned_names(self) -> list[str]:
+        """The names of `learned`."""
+        return [*self.trained, *self.copied]
+
+    def acting_nets(self, names: Sequence[str], modules: Sequence[nn.Module]) -> Nets:
+        """Networks by name, compiled if the settings say so."""
+        if self.algorithm.args.compile:
+            modules = [self.collector.compiled(module) for module in modules]
+        return by_name(names, modules)
+
+    def blank(self, access: Access) -> Blank:
+        """Zeros like a window, for trying a function before there is a plan."""
+        recurrent = access.recurrent
+        n, *rest = recurrent.shape
+        stacked = [recurrent.stack, *rest] if recurrent.stack > 1 else rest
+        one = torch.zeros((1, 1, *stacked), dtype=recurrent.dtype, device=self.device)
+        return Blank(one.expand(access.length() or 1, n, *stacked))
+
+
+class Blank(Window):
+    """Zeros, as a window: for trying functions before there is a plan.
+
+    Args:
+        zeros: (length, num_envs, ...), of which a slot may be expanded.
+    """
+
+    def __init__(self, zeros: torch.Tensor):
+        self.zeros = zeros
+        self.slots = torch.zeros(len(zeros), dtype=torch.int64, device=zeros.device)
+
+    def __len__(self) -> int:
+        return len(self.zeros)
+
+    def all(self) -> torch.Tensor:
+        """As Window.all."""
+        return self.zeros
+
+    def of(self, rows: torch.Tensor) -> torch.Tensor:
+        """As Window.of."""
+        return self.zeros[:, rows]
+
+    def at(self, places: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """As Window.at."""
+        return self.zeros[places, rows]

@@ -1,0 +1,209 @@
+"""The updates of a phase of learning: gradient, mean over processes, optimizer, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from cule.errors import InvalidValue
+from cule.train.batch import Rows, rows_of, turns_of
+from cule.train.lowering.learner import Learner
+from cule.train.lowering.loss_trial import LossTrial, try_loss
+from cule.train.lowering.networks import by_name
+from cule.train.lowering.parts import Parts
+from cule.train.nn.weights import copy_weights
+from cule.train.plan.index import Index
+from cule.train.plan.program import Access, Recurrent, Work
+from cule.train.plan.stores import Window
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What updates read.
+
+    Attributes:
+        windows: of all steps that are learned from, by name.
+        steps: how many steps.
+        whole: what `prepare`, or else `evaluate`, has computed for all of them, by name.
+        chosen: the places of a shuffle or of sampled transitions; None: groups of envs take turns.
+    """
+
+    windows: Mapping[str, Access]
+    steps: int
+    whole: Mapping[str, Recurrent]
+    chosen: Access | None
+
+
+def weights_at(p: Parts, version: Index) -> list[Access]:
+    """All networks at the update of this number."""
+    reads = [net[version] for net in p.trained.values()]
+    for name, net in p.copied.items():
+        reads.append(net[version // p.nets.copies[name][1].every])
+    return reads
+
+
+def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Learner:
+    """Appends the updates of a phase; returns what learns.
+
+    Args:
+        p: what the algorithm is lowered with.
+        loop: when updates are.
+        samples: what they read.
+    """
+    turn = torch.zeros(1, dtype=torch.int64, device=p.device)
+    wholes = _wholes(p, samples)
+
+    def rows(read: Mapping[str, Any], chosen: Any) -> Rows:
+        whole = {
+            name: value.all() if isinstance(value, Window) else value
+            for name, value in read.items()
+            if name in wholes
+        }
+        windows = {name: value for name, value in read.items() if name not in wholes}
+        return rows_of(p.phase.learning, p.num_envs, windows, whole, turn, chosen)
+
+    blank = rows(*_blank_reads(p, samples.windows, wholes))
+    tried = try_loss(p, by_name(p.learned_names, p.learned), blank)
+    turns = turns_of(p.phase.learning, p.updates)
+    learner = Learner(p, tried, _work(p, blank, tried), turn, turns)
+    state = p.program.object("learner", learner)
+    # Versions of the learner's state in an update: after the gradient, the mean, the step.
+    count = 3 if p.reduction else 2
+    _declare_gradient(p, loop, samples, wholes, learner, rows, state, count)
+    _declare_mean(p, loop, state, count)
+    _declare_step(p, loop, learner, state, count)
+    _declare_copies(p, loop)
+    return learner
+
+
+def _wholes(p: Parts, samples: Samples) -> dict[str, Access]:
+    """What an update reads of what was computed for all steps, by name."""
+    round_, count = p.program.u // p.updates, samples.steps + 1
+    if p.algorithm.prepares:
+        return {name: values[round_] for name, values in samples.whole.items()}
+    return {
+        name: values[round_ * count : (round_ + 1) * count]
+        for name, values in samples.whole.items()
+    }
+
+
+def _blank_reads(
+    p: Parts, windows: Mapping[str, Access], wholes: Mapping[str, Access]
+) -> tuple[dict[str, Any], torch.Tensor | None]:
+    """Zeros for all that an update reads, by name, and for the places of what is chosen."""
+    device, learning = p.device, p.phase.learning
+    read: dict[str, Any] = {name: p.blank(access) for name, access in windows.items()}
+    for name, access in wholes.items():
+        shape = access.recurrent.shape
+        if access.window:
+            shape = (access.length() or 1, *shape)
+        read[name] = torch.zeros(shape, dtype=access.recurrent.dtype, device=device)
+    if learning.replay is not None:
+        return read, torch.zeros((2, learning.replay.minibatch), dtype=torch.int64, device=device)
+    if learning.minibatch is not None:
+        return read, torch.zeros(p.num_envs * learning.steps, dtype=torch.int64, device=device)
+    return read, None
+
+
+def _work(p: Parts, rows: Rows, tried: LossTrial) -> Work:
+    """What a gradient's activations take, and how many rows are computed at once.
+
+    Raises:
+        ValueError: all rows have to be, and are more than the settings allow.
+    """
+    learning, chunk = p.phase.learning, p.algorithm.args.learner_chunk
+    needed = rows.count * rows.observations_each
+    if learning.whole and chunk < needed:
+        raise InvalidValue(
+            f"expected learner_chunk to be at least {needed}, the observations of an update, as "
+            f"with Learning(whole=True) they are learned from at once, got {chunk}"
+        )
+    limit = max(1, chunk // rows.observations_each)
+    least = rows.count if learning.whole else 1
+    return Work(rows.count, tried.bytes_each, least=least, limit=limit)
+
+
+def _declare_gradient(
+    p: Parts,
+    loop: Mapping[str, Any],
+    samples: Samples,
+    wholes: Mapping[str, Access],
+    learner: Learner,
+    rows: Callable[[Mapping[str, Any], Any], Rows],
+    state: Recurrent,
+    count: int,
+) -> None:
+    program, names = p.program, p.learned_names
+    used = {"observations", *learner.used}
+    reads = {name: a for name, a in {**samples.windows, **wholes}.items() if name in used}
+    choice = [] if samples.chosen is None else [samples.chosen]
+
+    def function(*read: Any) -> tuple[()]:
+        found = dict(zip(reads, read, strict=False))
+        rest = read[len(reads) :]
+        made = rows(found, rest[0] if choice else None)
+        learner.compute_gradient(by_name(names, rest[len(choice) : -1]), made)
+        return ()
+
+    program.operation(
+        "gradient", function, role="learn", **loop, work=learner.work, warm_up=function,
+        reads=[
+            *reads.values(), *choice, *weights_at(p, program.u), state[count * program.u],
+        ],
+        writes=[state[count * program.u + 1]],
+    )  # fmt: skip
+
+
+def _declare_mean(p: Parts, loop: Mapping[str, Any], state: Recurrent, count: int) -> None:
+    """The mean of the gradients of several processes."""
+    reduction, u = p.reduction, p.program.u
+    if reduction is None:
+        return
+
+    def function(learner: Learner) -> tuple[()]:
+        reduction.average(learner.weights.gradient)
+        return ()
+
+    p.program.operation(
+        "average gradient", function, role="reduce", captured=reduction.captured, **loop,
+        reads=[state[count * u + 1]], writes=[state[count * u + 2]],
+    )  # fmt: skip
+
+
+def _declare_step(
+    p: Parts, loop: Mapping[str, Any], learner: Learner, state: Recurrent, count: int
+) -> None:
+    """The optimizer's step."""
+    u, trained = p.program.u, p.trained.values()
+
+    def function(*_: Any) -> tuple[()]:
+        learner.apply_gradient()
+        return ()
+
+    p.program.operation(
+        "update", function, role="learn", **loop, warm_up=lambda *_: learner.try_step(),
+        reads=[state[count * u + count - 1], *(net[u] for net in trained)],
+        writes=[state[count * (u + 1)], *(net[u + 1] for net in trained)],
+    )  # fmt: skip
+
+
+def _declare_copies(p: Parts, loop: Mapping[str, Any]) -> None:
+    """Copies of networks, such as a target network."""
+    program = p.program
+    for name, made in p.copied.items():
+        copy = p.nets.copies[name][1]
+        number = (program.u + 1) // copy.every
+
+        def function(source: nn.Module, target: nn.Module) -> tuple[()]:
+            copy_weights(source, target)
+            return ()
+
+        program.operation(
+            f"copy {copy.of} to {name}", function, role="copy", **loop, nth=copy.every,
+            reads=[p.trained[copy.of][program.u + 1], made[number - 1]], writes=[made[number]],
+            copies=program.t * copy.every,
+        )  # fmt: skip
