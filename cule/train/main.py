@@ -6,6 +6,8 @@ import dataclasses
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -23,6 +25,7 @@ from cule.train.logs.pictures import SINGLE, plot
 from cule.train.logs.rows import append_row
 from cule.train.lowering.making import preview
 from cule.train.lowering.settings_read import Make
+from cule.train.run.opening import Opening, open_run
 from cule.train.run.result import result_of, summary
 from cule.train.run.run import Run
 from cule.train.run.stopper import Stopper
@@ -59,33 +62,53 @@ def train(make: Make, args: Any) -> dict[str, Any]:
         ValueError: the algorithm or a setting is wrong, the checkpoint to resume from is another
             run's, or the training has diverged.
     """
+    with (
+        _joined(args) as processes,
+        processes.claimed(args.folder),
+        Watchdog(processes) as watchdog,
+    ):
+        opening = open_run(make, args, processes)
+        watchdog.name_by(opening.processes)
+        return _run(opening)
+
+
+@contextmanager
+def _joined(args: Any) -> Iterator[ProcessGroup]:
+    """The processes that train together, while a block runs.
+
+    Raises:
+        ImportError: torch is too old.
+        ValueError: the device or the layout is wrong.
+    """
     check_torch(torch.__version__)
     begin(args)
     processes = ProcessGroup.join(args.device, Layout.parse(args.layout))
     try:
-        with processes.claimed(args.folder), Watchdog(processes) as watchdog:
-            run = Run(make, args, processes)
-            watchdog.name_by(run.processes)
-            try:
-                if run.finished:
-                    row = run.row_before or {}
-                else:
-                    with Stopper() as stopper, run.light, annotate.phase("training"):
-                        run.train(stopper)
-                    row = result_of(run)
-            finally:
-                run.close()
-            if run.speaks:
-                _write(run, row)
+        yield processes
     finally:
         processes.leave()
+
+
+def _run(opening: Opening) -> dict[str, Any]:
+    """Trains, and writes the row and the plot; returns the row."""
+    run = Run(opening)
+    try:
+        if run.finished:
+            row = run.row_before or {}
+        else:
+            with Stopper() as stopper, run.light, annotate.phase("training"):
+                run.train(stopper)
+            row = result_of(run.trainer, run.standing)
+    finally:
+        run.close()
+    if opening.speaks:
+        _write(opening.args, row, interrupted=run.standing.interrupted)
     return row
 
 
-def _write(run: Run, row: dict[str, Any]) -> None:
+def _write(args: Any, row: dict[str, Any], *, interrupted: bool) -> None:
     """Writes the row and the plot."""
-    args = run.args
-    append_row(row, args.folder / RESULT, None if run.interrupted else args.results, once=True)
+    append_row(row, args.folder / RESULT, None if interrupted else args.results, once=True)
     if args.plot:
         picture = args.folder / "scores.png"
         points = plot([args.folder], picture)
@@ -94,7 +117,7 @@ def _write(run: Run, row: dict[str, Any]) -> None:
             sys.stderr.write("No episode has ended: there is no scores.png.\n")
         elif points == 1:
             sys.stderr.write(f"scores.png {SINGLE}\n")
-    if run.interrupted:
+    if interrupted:
         sys.stderr.write(
             "Stopped by a signal; the checkpoint is written, --resume goes on from it.\n"
         )
@@ -103,18 +126,17 @@ def _write(run: Run, row: dict[str, Any]) -> None:
 def explain(make: Make, args: Any) -> str:
     """The plan that training with these settings would follow, as a text.
 
+    Args:
+        make: makes the algorithm from settings and a context, as its class does.
+        args: the settings.
+
     Raises:
         ValueError: the algorithm or a setting is wrong.
     """
-    check_torch(torch.__version__)
-    begin(args)
-    processes = ProcessGroup.join(args.device, Layout.parse(args.layout))
-    try:
+    with _joined(args) as processes:
         if args.tuned:
-            chosen = kept.chosen(
-                args, preview(make, args.on(processes.device), processes.device), processes
-            )
-            args = dataclasses.replace(args, **chosen)
+            seen = preview(make, args.on(processes.device), processes.device)
+            args = dataclasses.replace(args, **kept.chosen(args, seen, processes))
             processes = processes.with_layout(Layout.parse(args.layout))
         args = args.on(processes.device)
         args.check(len(processes.having("act")))
@@ -124,8 +146,6 @@ def explain(make: Make, args: Any) -> str:
             acting = processes.broadcast(text, processes.having("act")[0])
             text = f"Processes that learn\n\n{text}\n\nProcesses that act\n\n{acting}"
         trainer.close()
-    finally:
-        processes.leave()
     return text
 
 

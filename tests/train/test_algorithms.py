@@ -151,7 +151,7 @@ def test_warming_up_makes_an_update_and_takes_it_back(optimizer, monkeypatch):
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_training_knows_how_many_share_its_device(count, monkeypatch, tmp_path):
     files = [str(tmp_path / f"turn-{number}") for number in range(count)]
-    monkeypatch.setenv("CULE_TURNS", json.dumps(files))
+    monkeypatch.setenv("CULE_GPU_LOCKS", json.dumps(files))
     args = ppo.Args(
         num_envs=8, num_steps=4, minibatch_size=8, folder=tmp_path / "run", total_frames=512,
         **QUIET,

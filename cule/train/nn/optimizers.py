@@ -9,6 +9,7 @@ import torch
 from torch.optim.adam import adam as torch_adam
 
 from cule.train.nn import kernels
+from cule.train.nn.matrices import Place
 
 
 def _whole(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
@@ -180,24 +181,6 @@ def _bounds(gram: torch.Tensor, least: torch.Tensor) -> tuple[torch.Tensor, torc
     fourth = (gram / size.square()).norm(dim=(1, 2), keepdim=True)
     factor = (1 / (size * 1.02 * fourth.sqrt().clamp(min=0.05))).to(kind)
     return torch.stack([factor, factor.square()], dim=1), (norm / size).flatten()
-
-
-class Place(NamedTuple):
-    """Where a matrix is in the vector of all parameters, and in the stacks' memory.
-
-    Attributes:
-        begin: its first number in the vector.
-        rows, columns: its shape there.
-        to: its first number in the stacks' memory.
-        row, column: how far apart rows and columns are there.
-    """
-
-    begin: int
-    rows: int
-    columns: int
-    to: int
-    row: int
-    column: int
 
 
 class _Stacks:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from cule.train.plan.groups import Group
-from cule.train.plan.program import Domain, Operation, Recurrent
-
-if TYPE_CHECKING:
-    from cule.train.plan.plan import Plan
+from cule.train.plan.index import Domain
+from cule.train.plan.memory import Memory
+from cule.train.plan.program import Operation, Program, Recurrent
 
 COLUMNS = 100
 
 
-def explain(plan: Plan) -> str:
+class Planned(Protocol):
+    """What is explained: a Plan."""
+
+    program: Program
+    groups: list[Group]
+    memory: Memory
+    notes: list[str]
+    seconds: float
+
+
+def explain(plan: Planned) -> str:
     """The text."""
     parts = [_tensors(plan), _order(plan)]
     notes = plan.notes + plan.memory.notes
@@ -46,7 +55,7 @@ def table(rows: list[tuple[str, ...]]) -> str:
     return "\n".join(lines)
 
 
-def _tensors(plan: Plan) -> str:
+def _tensors(plan: Planned) -> str:
     rows: list[tuple[str, ...]] = [("tensor", "kept", "memory", "who reads it")]
     for recurrent in plan.program.recurrents:
         rows.append(_row(plan, recurrent))
@@ -62,7 +71,7 @@ def _tensors(plan: Plan) -> str:
     return f"{table(rows)}\n{total}."
 
 
-def _row(plan: Plan, recurrent: Recurrent) -> tuple[str, ...]:
+def _row(plan: Planned, recurrent: Recurrent) -> tuple[str, ...]:
     readers: dict[str, list[str]] = {}
     for operation in plan.program.operations:
         for access in operation.reads:
@@ -94,7 +103,7 @@ def when(domain: Domain, period: int) -> str:
     return often + (f", from step {domain.start} on" if domain.start >= period else "")
 
 
-def _order(plan: Plan) -> str:
+def _order(plan: Planned) -> str:
     period = plan.program.period
     lines = [f"An iteration is {period} step{'s' if period > 1 else ''}:"]
     for number, group in enumerate(plan.groups):
@@ -106,7 +115,7 @@ def _order(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _placed(plan: Plan, group: Group) -> str:
+def _placed(plan: Planned, group: Group) -> str:
     words = f"on stream {group.stream}"
     others = [g for g in plan.groups if g is not group and g.stream != group.stream]
     waits = [str(plan.groups.index(g) + 1) for g in group.after if g.stream != group.stream]

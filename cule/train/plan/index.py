@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 import torch
 
 from cule.errors import InvalidType, InvalidValue
-
-if TYPE_CHECKING:
-    from cule.train.plan.program import Domain
 
 Whole = Union["Index", int]
 
@@ -175,3 +172,54 @@ def as_index(value: Whole) -> Index:
 
 
 T, J, U = Index("t"), Index("j"), Index("u")
+
+
+@dataclass(frozen=True)
+class Domain:
+    """When an operation is called: at steps t = start, start + every, ..., `times` times each.
+
+    Attributes:
+        every: steps between two rounds of calls.
+        times: calls j = 0 .. times - 1 in a round.
+        start: the first step with calls.
+        nth: only every nth of all these calls is made.
+        first: only calls from this j on are made.
+        stop: only calls before this j are made; None: all.
+    """
+
+    every: int = 1
+    times: int = 1
+    start: int = 0
+    nth: int = 1
+    first: int = 0
+    stop: int | None = None
+
+    @property
+    def calls(self) -> Index:
+        """u, the calls before (t, j), those that `nth` leaves out counted, too."""
+        return ((T - self.start) // self.every) * self.times + J
+
+    @property
+    def loop(self) -> tuple[int, int, int]:
+        """What operations have in common that share a loop."""
+        return self.every, self.start % self.every, self.times
+
+    def isl(self) -> str:
+        """Its condition in isl's language."""
+        stop = self.times if self.stop is None else min(self.stop, self.times)
+        parts = [f"t >= {self.start}", f"{self.first} <= j < {stop}"]
+        if self.every > 1:
+            parts.append(f"(t - {self.start}) mod {self.every} = 0")
+        if self.nth > 1:
+            parts.append(f"({self.calls.isl(self)} + 1) mod {self.nth} = 0")
+        return " and ".join(parts)
+
+    def calls_at(self, t: int) -> list[int]:
+        """The calls j of step t."""
+        if t < self.start or (t - self.start) % self.every:
+            return []
+        stop = self.times if self.stop is None else min(self.stop, self.times)
+        if self.nth == 1:
+            return list(range(self.first, stop))
+        before = (t - self.start) // self.every * self.times
+        return [j for j in range(self.first, stop) if (before + j + 1) % self.nth == 0]

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from cule.errors import InvalidValue
-from cule.train.plan.program import Access, Domain, Operation, Program, Recurrent
+from cule.train.plan.index import Domain
+from cule.train.plan.program import Access, Operation, Program, Recurrent
 
 ACTS = ("act", "simulate")
 

@@ -6,7 +6,9 @@ import dataclasses
 import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from cule.disk.forms import are_numbers
 from cule.programs.results import read_rows
@@ -16,11 +18,9 @@ from cule.train.logs.log import RESULT
 from cule.train.logs.pictures import scores_of
 from cule.train.logs.repeat import command_of
 from cule.train.logs.rows import is_result, row_of
+from cule.train.run.standing import Standing
 from cule.train.settings import Args
-
-if TYPE_CHECKING:
-    from cule.train.run.run import Run
-    from cule.train.trainer import Trainer
+from cule.train.trainer import Trainer
 
 # The settings that every row has; those of the algorithm itself are there, too.
 SETTINGS = (
@@ -50,12 +50,12 @@ def in_force(trainer: Trainer) -> dict[str, Any]:
     return found
 
 
-def part_trained(run: Run) -> dict[str, Any]:
+def part_trained(device: torch.device, standing: Standing) -> dict[str, Any]:
     """Where this process trained, when it began and when it ended, in seconds since 1970."""
-    if run.trained is None:
+    if standing.trained is None:
         return {}
-    begin, end = (round(when, 3) for when in run.trained)
-    return dict(zip(PART, (str(run.processes.device), begin, end), strict=True))
+    begin, end = (round(when, 3) for when in standing.trained)
+    return dict(zip(PART, (str(device), begin, end), strict=True))
 
 
 def parts_in(folder: Path) -> list[list[Any]]:
@@ -68,33 +68,34 @@ def parts_in(folder: Path) -> list[list[Any]]:
     return [[row[name] for name in PART] for row in rows if PART[0] in row]
 
 
-def result_of(run: Run) -> dict[str, Any]:
-    """The run as a row of benchmarks/results; "interrupted" is in it if a signal has stopped it."""
-    args, trainer = run.args, run.trainer
+def result_of(trainer: Trainer, standing: Standing) -> dict[str, Any]:
+    """A run as a row of benchmarks/results; "interrupted" is in it if a signal has stopped it."""
+    args, processes, algorithm = trainer.args, trainer.processes, trainer.algorithm
     return row_of(
         system=args.emulator, mode="training", game=args.game, num_envs=args.num_envs,
-        fps=trainer.frames / run.seconds, device=run.processes.device, threads=args.num_threads,
-        command=command_of(run.algorithm), algorithm=run.algorithm.name, seed=args.seed,
-        num_gpus=run.processes.num_devices,
-        score=run.test.get("test_score"), score_deviation=run.test.get("test_deviation"),
+        fps=trainer.frames / standing.seconds, device=processes.device, threads=args.num_threads,
+        command=command_of(algorithm), algorithm=algorithm.name, seed=args.seed,
+        num_gpus=processes.num_devices,
+        score=standing.test.get("test_score"), score_deviation=standing.test.get("test_deviation"),
         frames=trainer.frames, training_frames=trainer.frames // FRAMESKIP,
-        updates=trainer.updates, updates_per_second=round(trainer.updates / run.seconds, 2),
-        seconds=round(run.seconds, 3), evaluation_seconds=round(run.evaluation_seconds, 3),
-        startup_seconds=round(run.startup_seconds, 3),
+        updates=trainer.updates, updates_per_second=round(trainer.updates / standing.seconds, 2),
+        seconds=round(standing.seconds, 3),
+        evaluation_seconds=round(standing.evaluation_seconds, 3),
+        startup_seconds=round(standing.startup_seconds, 3),
         cpu_seconds=round(time.process_time(), 3),
-        planning_seconds=round(trainer.plan.seconds, 3), **part_trained(run),
-        **({"frames_to_score": None, "seconds_to_score": None} | (run.reached or {})),
+        planning_seconds=round(trainer.plan.seconds, 3), **part_trained(processes.device, standing),
+        **({"frames_to_score": None, "seconds_to_score": None} | (standing.reached or {})),
         **({"trainings_on_gpu": trainer.sharing} if trainer.sharing > 1 else {}),
         **settings_of(args) | in_force(trainer),
-        **({"interrupted": True} if run.interrupted else {}),
+        **({"interrupted": True} if standing.interrupted else {}),
     )  # fmt: skip
 
 
-def row_before(run: Run) -> dict[str, Any] | None:
-    """The row of this run if it was finished before, with these settings."""
-    args, trainer, path = run.args, run.trainer, run.args.folder / RESULT
-    long_enough = args.max_seconds is not None and run.seconds >= args.max_seconds
-    finished = trainer.frames >= args.total_frames or run.reached or long_enough
+def row_before(args: Any, trainer: Trainer, standing: Standing) -> dict[str, Any] | None:
+    """The row of a run if it was finished before, with these settings."""
+    path = args.folder / RESULT
+    long_enough = args.max_seconds is not None and standing.seconds >= args.max_seconds
+    finished = trainer.frames >= args.total_frames or standing.reached or long_enough
     if not finished or not path.exists():
         return None
     names = ("stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames")

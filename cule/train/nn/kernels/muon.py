@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from cule.train.nn.optimizers import Place
+from cule.train.nn.matrices import Place
 
 BLOCK = 1024
 

@@ -1,0 +1,145 @@
+"""Where a run begins: its settings, filled in and tuned, and the checkpoint to go on from."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cule.errors import InvalidValue
+from cule.train.checkpoints import checkpoint
+from cule.train.checkpoints.contents import SavedRun
+from cule.train.distributed.process_group import ProcessGroup
+from cule.train.layout import Layout
+from cule.train.lowering.making import preview
+from cule.train.lowering.settings_read import Make
+from cule.train.presets import announcement
+from cule.train.settings import Args
+from cule.train.tune import kept
+
+# These settings may differ from those of the run that is resumed: how long to train, where files
+# are and what is shown.
+FREE = {
+    "folder", "resume", "overwrite", "explain", "device", "env_device", "total_frames",
+    "max_seconds", "progress", "tensorboard", "plot", "json", "results", "log_every",
+    "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk",
+    "stop_at_score", "bf16", "channels_last", "deterministic", "multiprocessors", "tuned",
+}  # fmt: skip
+
+
+def as_saved(args: Args) -> dict[str, Any]:
+    """Settings as plain values."""
+    return {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in dataclasses.asdict(args).items()
+    }
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Where a run begins.
+
+    Attributes:
+        make: makes the algorithm from settings and a context.
+        args: the settings for this process's device.
+        processes: this process among the others, as the layout of the settings has them.
+        state: the checkpoint to go on from; None: the run is a new one.
+        tuned: settings that `--tuned` has chosen.
+        begun: when the run was opened, as time.perf_counter() says it.
+    """
+
+    make: Make
+    args: Any
+    processes: ProcessGroup
+    state: dict[str, Any] | None
+    tuned: dict[str, Any]
+    begun: float
+
+    @property
+    def speaks(self) -> bool:
+        """Whether this process logs, evaluates and says what goes on."""
+        return self.processes.rank == 0
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder with the checkpoints."""
+        return checkpoints_in(self.args)
+
+    def changed_settings(self) -> set[str]:
+        """The settings that differ from those of the checkpoint.
+
+        Raises:
+            ValueError: one of them may not, or the checkpoint has no more than networks.
+        """
+        if self.state is None:
+            return set()
+        if "plan" not in self.state["trainer"]:
+            raise InvalidValue(
+                f"expected a checkpoint from which training can go on, got {self.args.folder}, of "
+                "which only the networks were kept after the training"
+            )
+        free = FREE - {"total_frames"} if self.args.anneals else FREE
+        now = as_saved(self.args)
+        changed = {name: was for name, was in self.state["args"].items() if was != now.get(name)}
+        for name, was in changed.items():
+            if name not in free and not name.startswith("eval_"):
+                raise InvalidValue(
+                    f"expected {name} as in the checkpoint ({was}), got "
+                    f"{getattr(self.args, name, None)}"
+                )
+        return set(changed)
+
+
+def checkpoints_in(args: Args) -> Path:
+    """The folder with a run's checkpoints."""
+    return args.folder / "checkpoints"
+
+
+def open_run(make: Make, args: Any, processes: ProcessGroup) -> Opening:
+    """Fills in the settings, and finds the checkpoint. All processes have to call it.
+
+    Args:
+        make: makes the algorithm from settings and a context.
+        args: the settings as they were given.
+        processes: this process among the others.
+
+    Raises:
+        ValueError: settings are wrong, or the folder has another run's checkpoints.
+    """
+    begun = time.perf_counter()
+    filled, tuned = args.on(processes.device), {}
+    filled.check(len(processes.having("act")))
+    state = _found_state(filled, processes)
+    if filled.tuned:
+        before = None if state is None else state.get("tuned", {})
+        seen = preview(make, filled, processes.device)
+        tuned = kept.chosen(args, seen, processes, before)
+        args = dataclasses.replace(args, **tuned)
+        processes = processes.with_layout(Layout.parse(args.layout))
+    filled = args.on(processes.device, None if state is None else state["args"])
+    filled.check(len(processes.having("act")))
+    if processes.rank == 0 and filled.progress:
+        name = getattr(make, "__name__", "an algorithm")
+        sys.stderr.write(announcement(args, filled, processes.device, name) + "\n")
+    return Opening(make, filled, processes, state, tuned, begun)
+
+
+def _found_state(args: Args, processes: ProcessGroup) -> dict[str, Any] | None:
+    """The checkpoint to resume from, if that is wanted and there is one."""
+    folder = checkpoints_in(args)
+    if args.resume:
+        return checkpoint.load(folder, processes, processes.size, SavedRun)
+    there = checkpoint.any_in(folder)
+    if there and not args.overwrite:
+        raise InvalidValue(
+            f"expected a folder without checkpoints, got {args.folder}, which has another run's: "
+            "--resume goes on from them, --overwrite deletes them, --folder names another folder"
+        )
+    # They are deleted only after all processes have looked for them.
+    processes.barrier()
+    if there and processes.rank == 0:
+        checkpoint.delete(folder)
+    return None
