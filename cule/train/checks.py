@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from typeguard import CollectionCheckStrategy, TypeCheckError, check_type
 
-from cule.errors import InvalidType, InvalidValue
+from cule.errors import InvalidType, InvalidValue, shown
 
 # The envs' seeds are large multiples of a run's seed (trainer.py), and have to fit into 64 bits.
 MAX_SEED = 2**32 - 1
@@ -84,7 +84,7 @@ def check_types(args: Any) -> None:
         if value is not given:
             setattr(args, field.name, value)
         if not _is_formed(value, form):
-            raise InvalidValue(f"expected {field.name} to be {_in_words(form)}, got {value!r}")
+            raise InvalidValue(f"expected {field.name} to be {_in_words(form)}, got {shown(value)}")
 
 
 def at_least(least: float, args: Any, *names: str) -> None:
@@ -111,7 +111,9 @@ def at_least_whole(least: int, args: Any, *names: str) -> None:
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int):
-            raise InvalidType(f"expected {name} of {owner} to be a whole number, got {value!r}")
+            raise InvalidType(
+                f"expected {name} of {owner} to be a whole number, got {shown(value)}"
+            )
         if value < least:
             raise InvalidValue(f"expected {name} of {owner} to be at least {least}, got {value}")
 

@@ -122,10 +122,29 @@ class MaskedWalker(Walker):
         return {"loss": (chosen * batch.played).sum() / batch.played.sum().clamp(min=1)}
 
 
-def test_chance_hides_no_mean_over_some_rows():
-    for seed in range(20):
-        trainer, _ = walk(MaskedWalker, learner_chunk=8, seed=seed)
-        with pytest.raises(ValueError, match=f"{REFUSED} 8 of 16 rows at a time"):
+class CentredWalker(MaskedWalker):
+    """Uses deviations from a mean, which are all 0 where an episode begins."""
+
+    def loss(self, nets, batch):
+        values = nets.net(batch.observations)[:, 0] ** 3
+        return {"loss": (values - values.mean().detach()).square().mean()}
+
+
+class NeighbourWalker(MaskedWalker):
+    """Multiplies each row with another one; alike rows give what one row alone gives."""
+
+    def loss(self, nets, batch):
+        values = nets.net(batch.observations)[:, 0].exp()
+        return {"loss": (values * values.roll(1)).mean() + values.relu().mean()}
+
+
+@pytest.mark.parametrize("algorithm", [MaskedWalker, CentredWalker, NeighbourWalker])
+@pytest.mark.parametrize("chunk", [5, 8])
+def test_chance_hides_no_loss_that_is_no_mean(algorithm, chunk):
+    """The fewer the rows, the likelier they are alike."""
+    for seed in range(10):
+        trainer, _ = walk(algorithm, learner_chunk=chunk, seed=seed)
+        with pytest.raises(ValueError, match=f"{REFUSED} {chunk} of 16 rows at a time"):
             learn(trainer)
 
 

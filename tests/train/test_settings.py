@@ -109,6 +109,15 @@ def test_memory_budget_has_a_bound(tmp_path):
         train.train(ppo.PPO, args)
 
 
+def test_value_that_cannot_be_printed_is_refused():
+    class Bad:
+        def __repr__(self):
+            raise ValueError("no text")
+
+    with pytest.raises(ValueError, match="expected gamma to be a finite number, got <Bad instance"):
+        train.Args(gamma=Bad())
+
+
 def test_settings_that_are_none_are_refused():
     with pytest.raises(TypeError, match=r"expected settings, a train.Args or .*, got \{'game': "):
         train.train(ppo.PPO, {"game": "pong"})

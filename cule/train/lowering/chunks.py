@@ -3,8 +3,8 @@
 The gradient of a mean is the mean of its chunks' gradients, whatever the chunks are. That of a loss
 with a normalization inside, with batch norm or dropout, is not: what is learned would depend on the
 memory that there is. So the gradient of a few rows at once is compared with the mean of those of
-two rows each, in float32, and some times more with other weights, rewards and ends of episodes: in
-the first rows all of these may be such that a mean over rows changes nothing.
+two rows each, in float32, and some times more with other weights and other rows: the first ones may
+be such that a mean over rows changes nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,6 @@ Parts = Mapping[str, torch.Tensor]
 Gradients = Callable[[Parts], Sequence[torch.Tensor | None]]
 # A fault is largest between few rows and fewer, and they need little memory and time.
 MOST, PIECE = 16, 2
-# How much weights are varied in each comparison. Of four rows in two pieces both may have as many
-# rewards by chance.
-NOISES = (0.0, 1.0, 1.0, 1.0)
 # What one rounding of float32 changes.
 ROUNDING = torch.finfo(torch.float32).eps
 REMEDY = (
@@ -70,7 +67,8 @@ def check(
     real = {name: getattr(batch, name).clone() for name in names}
     split = f"its gradient is computed from {at_once:,} of {rows.count:,} rows at a time"
     random = torch.Generator().manual_seed(seed)
-    for noise in NOISES:
+    # The fewer the rows, the likelier they are alike by chance.
+    for noise in (0.0, *[1.0] * max(1, MOST // count)):
         parts = varied(real, rewards, rows.dimension, each, random) if noise else real
         with precise(parts), other_weights(nets, noise, random):
             if draws_random(gradients, parts):
@@ -156,11 +154,12 @@ def draws_random(gradients: Gradients, parts: Parts) -> bool:
 def varied(
     parts: Parts, rewards: Sequence[float], dimension: int, each: int, random: torch.Generator
 ) -> Parts:
-    """The same with more steps that were not played, and with other rewards.
+    """The same with other numbers and rewards, and with more steps that were not played.
 
-    The first of pieces of `each` rows loses none, and the second some.
+    The first of pieces of `each` rows loses none of its steps, and the second some. Numbers but
+    observations keep their signs and get smaller, so that probabilities stay what they are.
     """
-    made = dict(parts)
+    made = {name: _other(part, name == "observations", random) for name, part in parts.items()}
     if "played" in parts:
         some = torch.rand(parts["played"].shape, generator=random) < 0.5
         some.narrow(dimension, 0, each).fill_(True)
@@ -170,6 +169,19 @@ def varied(
         like = parts["rewards"]
         drawn = torch.randint(len(rewards), like.shape, generator=random)
         made["rewards"] = torch.tensor(rewards)[drawn].to(like)
+    return made
+
+
+def _other(part: torch.Tensor, observed: bool, random: torch.Generator) -> torch.Tensor:
+    """The same with other numbers; integers but pixels stay, as they may be indices."""
+    if observed and part.dtype == torch.uint8:
+        drawn = torch.randint(256, part.shape, generator=random, dtype=torch.uint8)
+        return drawn.to(part.device)
+    if not part.is_floating_point():
+        return part
+    made = part * (0.5 + 0.5 * torch.rand(part.shape, generator=random)).to(part)
+    if observed:
+        made += 0.1 * torch.randn(part.shape, generator=random).to(part)
     return made
 
 
