@@ -174,7 +174,7 @@ class Args:
     def falling(self, name: str) -> Callable[[int], float]:
         """A schedule: a setting's value after so many frames, which falls to 0 at total_frames."""
         assert self.total_frames is not None
-        value, end = getattr(self, name), self.total_frames
+        value, end = getattr(self, name), max(1, self.total_frames)
         return lambda frames: value * max(0.0, 1.0 - frames / end)
 
     def use_threads(self) -> None:

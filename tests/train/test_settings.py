@@ -103,6 +103,12 @@ def test_setting_that_was_changed_later_is_checked_when_training_begins(
             begin(ppo.PPO, args)
 
 
+def test_no_frames_are_a_training_that_plays_none(tmp_path):
+    """Though the learning rate falls until their end."""
+    args = ppo.Args(**TINY | SMALL, folder=tmp_path, total_frames=0, anneal_lr=True)
+    assert train.train(ppo.PPO, args)["frames"] == 0
+
+
 def test_memory_budget_has_a_bound(tmp_path):
     args = ppo.Args(**TINY, folder=tmp_path, device="cpu", memory_budget=1e308)
     with pytest.raises(ValueError, match=r"expected memory_budget to be from 0 to 1048576\.0, got"):
