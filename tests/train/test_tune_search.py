@@ -135,7 +135,7 @@ def test_pointless_combinations_are_left_out():
         ({"lag": 1, "multiprocessors": 8}, False), ({"lag": 0, "layout": "apart:8"}, True),
         ({"lag": 1, "layout": "apart:8"}, False), ({"lag": 0, "layout": "staggered:2"}, False),
     ):  # fmt: skip
-        assert reserves_for_nothing(ppo.PPO, args, settings) is expected
+        assert reserves_for_nothing(ppo.PPO, args, settings, torch.device("cpu")) is expected
 
 
 def test_more_of_a_number_is_more_only_where_zero_means_nothing_else():
