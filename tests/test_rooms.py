@@ -100,3 +100,72 @@ def test_parts_of_the_package_import_those_above_them() -> None:
         for other in imported if name != "cule" else ():
             part, above = name.split(".")[1], other.split(".")[1] if "." in other else other
             assert place_of[above] <= place_of[part], f"{name} imports {other}"
+
+
+# Functions that may be longer: a switch with a case for each register of the chip.
+LONG_FUNCTIONS = {"csrc/tia/chip/tia.h: write_register"}
+MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 400, 60
+
+
+def code() -> list[Path]:
+    """All files of code."""
+    listed = ["cule", "csrc", "examples", "benchmarks", "docs", "release"]
+    kinds = {".py", ".h", ".cuh", ".cpp", ".cu"}
+    return [p for part in listed for p in (ROOT / part).rglob("*") if p.suffix in kinds]
+
+
+def test_files_are_short() -> None:
+    long = {path: text.count("\n") for path in code() if (text := path.read_text())}
+    assert not {path: lines for path, lines in long.items() if lines > MOST_LINES_OF_A_FILE}
+
+
+def python_functions(text: str) -> Iterator[tuple[str, int]]:
+    """The functions of a file with their lines."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, (node.end_lineno or 0) - node.lineno + 1
+
+
+def cpp_functions(text: str) -> Iterator[tuple[str, int]]:
+    """The functions and methods of a file in C++ with their lines, by its indentation."""
+    lines = text.split("\n")
+    for end, line in enumerate(lines):
+        if not re.fullmatch(r"( {0,4})}", line):
+            continue
+        indent, start = line[:-1], end
+        while start and not re.match(rf"{indent}\S.*[{{]$|{indent}\S[^(]*\(", lines[start - 1]):
+            start -= 1
+        head = " ".join(lines[max(0, start - 1) : start + 3])
+        name = re.search(r"([\w~]+)\(", head)
+        control = re.match(r" *(if|for|while|switch|do|else|namespace|struct|class|enum)\b", head)
+        if name and not control:
+            yield name[1], end - start + 2
+
+
+def test_functions_are_short() -> None:
+    long = set()
+    for path in code():
+        found = python_functions if path.suffix == ".py" else cpp_functions
+        for name, lines in found(path.read_text()):
+            if lines > MOST_LINES_OF_A_FUNCTION:
+                long.add(f"{path.relative_to(ROOT)}: {name}")
+    assert long == LONG_FUNCTIONS
+    assert dict(cpp_functions((ROOT / "csrc/kernels/play.h").read_text()))["play_frames"] > 40
+
+
+def test_rooms_of_train_import_those_above_them() -> None:
+    """The list in design/train.md has every room and file of cule/train, below its imports."""
+    text = (ROOT / "design" / "train.md").read_text()
+    rooms = re.search(r"^## The rooms of cule/train\n.*?^```\n(.*?)^```", text, re.M | re.S)
+    assert rooms
+    heads = [re.split(r"\s{2,}", line)[0] for line in rooms[1].split("\n") if line[:1].strip()]
+    order = [name.strip("/") for head in heads for name in head.rstrip(",").split(", ")]
+    inside = {name.split(".")[2] for name in modules() if name.startswith("cule.train.")}
+    assert sorted(order) == sorted(inside - {"__main__"})
+    place_of = {name: place for place, name in enumerate(order)}
+    for name, imported in arrows().items():
+        own = name.split(".")[1:3]
+        for other in imported:
+            parts = other.split(".")[1:3]
+            if own[:1] == ["train"] == parts[:1] and len(own) == len(parts) == 2:
+                assert place_of.get(parts[1], -1) <= place_of.get(own[1], 99), (name, other)

@@ -103,15 +103,19 @@ CULE_INLINE void report_step(const Batch& batch, size_t env, const StepResult& r
   report_state(batch, env, state);
 }
 
+// What has to be restarted after a step: a game that stopped, or a life where each is an episode.
+CULE_INLINE Restart restart_after(const StepOptions& options, bool stopped, bool life_lost) {
+  if (stopped) return Restart::kNewGame;
+  return life_lost && starts_lives(options) ? Restart::kNextLife : Restart::kNone;
+}
+
 // Loads env's state, plays frames until the step or the episode ends, and stores the new state.
 template <class M, class Core>
 CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const Core& core) {
-  constexpr size_t kConsole = offsetof(EnvRecord, console), kGame = offsetof(EnvRecord, game),
-                   kEnv = offsetof(EnvRecord, env);
   const StepOptions& options = batch.options;
   StepTrace& trace = batch.traces[env];
   EnvState state;
-  load_part(batch.records, env, kEnv, state);
+  load_part(batch.records, env, offsetof(EnvRecord, env), state);
   const Restart due = awaited(options, state);
   if (due != Restart::kNone && options.autoreset == AutoresetMode::kNextStep)
     return play_nothing(batch, env, due);
@@ -122,8 +126,8 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   TiaState tia;
   load_part(batch.records, env, offsetof(EnvRecord, tia), tia);
   machine.begin_record(tia);
-  load_part(batch.records, env, kGame, game);
-  load_part(batch.records, env, kConsole, console);
+  load_part(batch.records, env, offsetof(EnvRecord, game), game);
+  load_part(batch.records, env, offsetof(EnvRecord, console), console);
   machine.load(console);
 
   FramesPlayed frames;
@@ -146,9 +150,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
               (options.episodic_life && life_lost);
   }
   state.lives = lives;
-  const Restart restart = stopped ? Restart::kNewGame
-                          : life_lost && starts_lives(options) ? Restart::kNextLife
-                                                               : Restart::kNone;
+  const Restart restart = restart_after(options, stopped, life_lost);
   state.over = static_cast<uint32_t>(restart);
   frames.leaves_lines |= (machine.devices.faults & kFaultBufferFull) != 0;
   const ObservationPlan plan =
@@ -157,12 +159,12 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   state.faults |= machine.devices.faults;
 
   machine.store(console);
-  store_part(batch.records, env, kConsole, console);
-  store_part(batch.records, env, kGame, game);
-  store_part(batch.records, env, kEnv, state);
+  store_part(batch.records, env, offsetof(EnvRecord, console), console);
+  store_part(batch.records, env, offsetof(EnvRecord, game), game);
+  store_part(batch.records, env, offsetof(EnvRecord, env), state);
 
-  result.terminated = game.terminal ||
-                      ((options.life_loss_info || options.episodic_life) && life_lost);
+  const bool lives_end = options.life_loss_info || options.episodic_life;
+  result.terminated = game.terminal || (lives_end && life_lost);
   result.truncated = state.elapsed_frames >= options.max_frames && !result.terminated;
   report_step(batch, env, result, state);
   trace = {machine.buffer.count, machine.buffer.after_clear, static_cast<uint16_t>(frames.count),

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from cule.errors import MissingPackage
-from cule.train import annotate
 from cule.train.algorithm import Algorithm
 from cule.train.command import run_program
 from cule.train.distributed.process_group import ProcessGroup
@@ -25,6 +24,7 @@ from cule.train.logs.pictures import SINGLE, plot
 from cule.train.logs.rows import append_row
 from cule.train.lowering.making import preview
 from cule.train.lowering.settings_read import Make
+from cule.train.plan import annotate
 from cule.train.run.opening import Opening, open_run
 from cule.train.run.result import result_of, summary
 from cule.train.run.run import Run

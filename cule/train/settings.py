@@ -15,10 +15,10 @@ from torch import nn
 from cule.devices.device import MAX_THREADS, compute_with
 from cule.errors import InvalidType, InvalidValue, shown
 from cule.train.checks import MAX_SEED, above, at_least, check_types, within
-from cule.train.envs.rewards import RewardName
 from cule.train.layout import LAYOUT_HELP, Layout
 from cule.train.nn.models import MAX_WIDTH, ModelName
 from cule.train.nn.optimizers import Adam, Muon
+from cule.train.nn.rewards import RewardName
 from cule.train.presets import by_device, filled
 
 # GiB.

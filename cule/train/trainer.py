@@ -9,7 +9,6 @@ import torch
 
 from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
-from cule.train import annotate
 from cule.train.algorithm import Nets
 from cule.train.devices import compute_deterministically, multiprocessors_of
 from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
@@ -29,6 +28,7 @@ from cule.train.lowering.networks import Networks, by_name, make_networks, make_
 from cule.train.lowering.returned import check_learning
 from cule.train.lowering.settings_read import Make
 from cule.train.lowering.trials import Trials
+from cule.train.plan import annotate
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan

@@ -7,9 +7,9 @@ import torch
 
 from cule import scope, train
 from cule.scope.recording import Recording
-from cule.train.annotate import log_values
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.logs.log import read_log
+from cule.train.plan.annotate import log_values
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C
 from examples.a2c_vtrace.train import Args as A2CArgs

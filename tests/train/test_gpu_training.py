@@ -12,7 +12,7 @@ from training_runs import assert_same, saved
 import cule
 from cule import train
 from cule.train.distributed.process_group import ProcessGroup
-from cule.train.distributed.sm_autotuner import Balance, Way
+from cule.train.distributed.sm_autotuner import SmAutotuner, Way
 from cule.train.evaluate.evaluator import Evaluator
 from cule.train.layout import Layout
 from cule.train.plan.execution import Step
@@ -205,14 +205,14 @@ def test_training_is_the_same_on_any_number_of_multiprocessors(tmp_path, monkeyp
     for folder, changes in (("half", False), ("all", True)):
         taken = []
 
-        def told(balance, frames, seconds, changes=changes, taken=taken):
+        def observe(autotuner, frames, seconds, changes=changes, taken=taken):
             if not changes:
                 return None
-            balance.way = next(ways)
-            taken.append(balance.way)
-            return balance.way
+            autotuner.way = next(ways)
+            taken.append(autotuner.way)
+            return autotuner.way
 
-        monkeypatch.setattr(Balance, "told", told)
+        monkeypatch.setattr(SmAutotuner, "observe", observe)
         args = Args(
             **{**OPTIONS, **FEW, "num_envs": 1280}, overlap=True, folder=tmp_path / folder,
             deterministic=True, total_frames=1280 * 4 * 30 * 8, log_every=30,

@@ -10,7 +10,7 @@ from training_runs import saved, settings, trained
 
 import cule
 from cule.train.envs.collector import Collector
-from cule.train.envs.rewards import learned_rewards, signed_root
+from cule.train.nn.rewards import learned_rewards, signed_root
 
 CPU = torch.device("cpu")
 

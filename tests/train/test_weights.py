@@ -10,9 +10,8 @@ import torch
 from torch import nn
 
 from cule.train.distributed.process_group import ProcessGroup
-from cule.train.lowering.learner import copy_weights
 from cule.train.nn.models import ActorCritic, QNetwork
-from cule.train.nn.weights import Weights
+from cule.train.nn.weights import Weights, copy_weights
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C
 from examples.a2c_vtrace.train import Args as A2CArgs

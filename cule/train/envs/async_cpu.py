@@ -15,7 +15,7 @@ import cule
 from cule.env.flights import Flights
 from cule.train.envs.emulator import in_parts
 from cule.train.envs.episodes import Episodes
-from cule.train.envs.rewards import LearnedRewards
+from cule.train.nn.rewards import LearnedRewards
 
 # What is read of a step's infos.
 INFOS = ("raw_reward", "new_game")

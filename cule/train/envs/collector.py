@@ -17,8 +17,8 @@ from cule.train.envs.async_cpu import INFOS, AsyncCpuEnvs
 from cule.train.envs.emulator import STACK, make_env
 from cule.train.envs.episodes import Episodes
 from cule.train.envs.own_envs import check_reset, check_step
-from cule.train.envs.rewards import RewardName, learned_rewards
 from cule.train.learning import Learning
+from cule.train.nn.rewards import RewardName, learned_rewards
 
 # Steps of each env after which it is first looked what code they execute. It is looked again each
 # time after so many times as many steps, which takes half a second of a core: often enough for an

@@ -14,9 +14,9 @@ import torch
 
 from cule.devices.device import usable_cpus
 from cule.rom import find_game
-from cule.train import annotate
 from cule.train.envs.emulator import FRAMESKIP, in_parts
 from cule.train.nn.models import sample
+from cule.train.plan import annotate
 
 NOOPS = 30
 # Episodes that are played side by side, by the kind of the policy's device. On a CPU: with more,
@@ -151,19 +151,24 @@ class Evaluator:
                 over.set()
                 raise
 
+        return scores if self._in_threads(play, over) else None
+
+    def _in_threads(
+        self, play: Callable[[list[ale_py.AtariVectorEnv]], None], over: threading.Event
+    ) -> bool:
+        """Lets each thread play with its envs; returns whether none of them has set `over`."""
         threads = torch.get_num_threads()
         try:
             playing = [self._pool.submit(play, envs) for envs in self.envs]
             try:
                 for one in playing:
                     one.result()
-                whole = not over.is_set()
+                return not over.is_set()
             finally:  # after Ctrl-C, too, the threads end at a step
                 over.set()
                 wait(playing)
         finally:
             torch.set_num_threads(threads)
-        return scores if whole else None
 
     @annotate.operation("evaluation")
     def _play(

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from cule.errors import InvalidValue
-from cule.train import annotate
 from cule.train.algorithm import Nets
 from cule.train.batch import Batch, Rows, Used
 from cule.train.lowering import chunks
@@ -16,6 +15,7 @@ from cule.train.lowering.loss_trial import LossTrial
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.returned import check_loss, check_norm
 from cule.train.lowering.trials import unchanged
+from cule.train.plan import annotate
 from cule.train.plan.program import Work
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from cule.train import annotate
+from cule.train.plan import annotate
 from cule.train.plan.groups import Group
 from cule.train.plan.memory import Kept
 from cule.train.plan.program import Access, Operation, Recurrent, calls_in_order

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import torch
 
-from cule.train import annotate
+from cule.train.plan import annotate
 from cule.train.plan.execution import Executor, Step
 from cule.train.plan.groups import Group
 from cule.train.plan.program import Operation

@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 
-from cule.train import annotate
+from cule.train.plan import annotate
 from cule.train.plan.execution import Executor, Step, Storage
 from cule.train.plan.groups import Group
 from cule.train.plan.program import AsyncOperation, Operation, Recurrent

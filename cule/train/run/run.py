@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import torch
 
 from cule.errors import InvalidValue, is_others
-from cule.train import annotate
 from cule.train.checkpoints import checkpoint
 from cule.train.distributed.gpu_lock import GpuLock
 from cule.train.envs.emulator import FRAMESKIP
@@ -21,6 +20,7 @@ from cule.train.evaluate.evaluator import Evaluator
 from cule.train.import_path import address_of
 from cule.train.logs.log import Log
 from cule.train.lowering.returned import check_scores
+from cule.train.plan import annotate
 from cule.train.run.opening import Opening, as_saved
 from cule.train.run.result import row_before
 from cule.train.run.standing import Standing

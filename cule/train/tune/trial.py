@@ -13,11 +13,11 @@ import torch
 
 from cule.errors import SHORTAGES, InvalidValue, lacks_memory, sentence_of
 from cule.scope.light import Light
-from cule.train import annotate
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.envs.emulator import STACK
 from cule.train.layout import Layout
 from cule.train.lowering.settings_read import Make
+from cule.train.plan import annotate
 from cule.train.trainer import Trainer
 from cule.train.tune.search import Trial
 

@@ -71,9 +71,9 @@ def tune(
         ValueError: a setting or a candidate is wrong, no combination has worked, or another process
             searches for the same.
     """
-    begun = time.monotonic()
     if budget_seconds <= 0:
         raise InvalidValue(f"expected budget_seconds to be above 0, got {budget_seconds}")
+    deadline = time.monotonic() + budget_seconds
     begin(args)
     with searching(args) as processes, ExitStack() as alone:
         filled = args.on(processes.device)
@@ -87,35 +87,65 @@ def tune(
         if kept is not None and kept.space == space and not again:
             return kept
         alone.enter_context(claimed(key, processes))
-
-        def left() -> float:
-            return budget_seconds - (time.monotonic() - begun)
-
-        def measured(settings: Mapping[str, Any], times: int) -> Trial:
-            # However slow it is, one has to come to an end.
-            patience = left if made.best else lambda: math.inf
-            trial = measure(
-                make, filled, settings, processes, seconds=times * SECONDS, left=patience
-            )
-            if processes.rank == 0:
-                tell(trial)
-            return trial
-
-        def pointless(settings: Mapping[str, Any]) -> bool:
-            return search is None and reserves_for_nothing(make, filled, settings, processes.device)
-
-        made = Search(space, vars(filled), measured, lambda: processes.any(left() <= 0), pointless)
-        best = made.run()
-        if best is None:
-            first = made.trials[0]
-            raise InvalidValue(
-                f"expected a combination of settings that works, got {len(made.trials)} that do "
-                f"not; the first: {first.problem}"
-            )
+        done, best = _searched(
+            make, filled, space, processes, deadline, tell, all_=search is not None
+        )
+        seconds = budget_seconds - (deadline - time.monotonic())
         tuned = Tuned(
-            best, made.trials, space, key.device_name, processes.size, made.combinations,
-            round(time.monotonic() - begun, 3), complete=left() > 0,
+            best, done.trials, space, key.device_name, processes.size, done.combinations,
+            round(seconds, 3), complete=seconds < budget_seconds,
         )  # fmt: skip
         if processes.rank == 0:
             keep(key, tuned)
         return tuned
+
+
+def _searched(
+    make: Make,
+    args: Any,
+    space: Space,
+    processes: ProcessGroup,
+    deadline: float,
+    tell: Callable[[Trial], object],
+    *,
+    all_: bool,
+) -> tuple[Search, Trial]:
+    """A search of a space that is over, and the best trial.
+
+    Args:
+        make: makes the algorithm from settings and a context.
+        args: the settings, for the device.
+        space: names of settings, each with its candidates.
+        processes: this process among the others.
+        deadline: when to end, as time.monotonic() says it.
+        tell: called with each trial.
+        all_: combinations that gain nothing are tried, too.
+
+    Raises:
+        ValueError: no combination has worked.
+    """
+
+    def left() -> float:
+        return deadline - time.monotonic()
+
+    def measured(settings: Mapping[str, Any], times: int) -> Trial:
+        # However slow it is, one has to come to an end.
+        patience = left if search.best else lambda: math.inf
+        seconds = times * SECONDS
+        trial = measure(make, args, settings, processes, seconds=seconds, left=patience)
+        if processes.rank == 0:
+            tell(trial)
+        return trial
+
+    def pointless(settings: Mapping[str, Any]) -> bool:
+        return not all_ and reserves_for_nothing(make, args, settings, processes.device)
+
+    search = Search(space, vars(args), measured, lambda: processes.any(left() <= 0), pointless)
+    best = search.run()
+    if best is None:
+        first = search.trials[0]
+        raise InvalidValue(
+            f"expected a combination of settings that works, got {len(search.trials)} that do not; "
+            f"the first: {first.problem}"
+        )
+    return search, best
