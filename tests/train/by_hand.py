@@ -38,6 +38,7 @@ class Played:
         steps: the newest ones; in each of them tensors by name, with a row for each env.
         count: steps so far.
         scores: the sum and the number of the scores of the episodes that have ended, float64.
+        terminations: of episodes or lives so far.
     """
 
     def __init__(self, env, length, gamma, seed):
@@ -45,7 +46,7 @@ class Played:
         self.steps, self.count = deque(maxlen=length), 0
         self.observations = torch.zeros(env.num_envs, 4, 84, 84, dtype=torch.uint8)
         self.score = torch.zeros(env.num_envs)
-        self.scores = torch.zeros(2, dtype=torch.float64)
+        self.scores, self.terminations = torch.zeros(2, dtype=torch.float64), 0
         self.num_actions = int(env.single_action_space.n)
 
     def begin(self):
@@ -60,6 +61,7 @@ class Played:
             chosen = act(self.observations)
         frames, rewards, terminated, _, infos = self.env.step(chosen["actions"])
         started = infos["new_game"].clone()
+        self.terminations += int(terminated.sum())
         self.scores += torch.stack([(self.score * started).sum(), started.sum()])
         self.score = (self.score + infos["raw_reward"]).masked_fill(started, 0)
         self.steps.append({
@@ -75,6 +77,13 @@ class Played:
         parts = {name: [step[name] for step in self.steps] for name in self.steps[0]}
         parts["observations"].append(self.observations)
         return SimpleNamespace(**{name: torch.stack(values) for name, values in parts.items()})
+
+
+def envs(game, num_envs, num_threads, life_loss_ends, max_episode_frames):
+    return make_env(
+        "cule", game, num_envs, CPU, num_threads=num_threads, life_loss_ends=life_loss_ends,
+        max_frames=max_episode_frames,
+    )  # fmt: skip
 
 
 def network(make, played, width):
@@ -120,10 +129,7 @@ def a2c(
 
     With `overlap` a phase of learning has the steps and the policy of one iteration before.
     """
-    env = make_env(
-        "cule", game, num_envs, CPU, num_threads=num_threads, life_loss_ends=life_loss_ends,
-        max_frames=max_episode_frames,
-    )  # fmt: skip
+    env = envs(game, num_envs, num_threads, life_loss_ends, max_episode_frames)
     played = Played(env, num_steps, gamma, seed)
     net = network(ActorCritic, played, width)
     policy, parameters = copy.deepcopy(net), list(net.parameters())
@@ -149,7 +155,7 @@ def a2c(
                 parameters, torch.autograd.grad(losses[0] * share, parameters), strict=True
             ):
                 p.grad += its
-            metrics[:-1] += losses[1:].detach() * share
+            metrics[:-1] += losses[1:].detach().double() * share
         norm = gradient.norm()
         metrics[-1] += norm
         gradient.mul_((max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
@@ -171,10 +177,7 @@ def a2c(
                 updates += 1
         if learns:
             policy.load_state_dict(net.state_dict())
-    return SimpleNamespace(
-        net=net, policy=policy, metrics=metrics, updates=updates, steps=played.count,
-        scores=played.scores,
-    )  # fmt: skip
+    return SimpleNamespace(net=net, policy=policy, metrics=metrics, updates=updates, played=played)
 
 
 def gae(rewards, discounts, played, values, gae_lambda):
@@ -188,12 +191,12 @@ def gae(rewards, discounts, played, values, gae_lambda):
 
 
 def ppo(
-    until, *, game, num_envs, num_threads, seed, width, num_steps, update_epochs, minibatch_size,
-    total_frames, learning_rate=2.5e-4, gamma=0.99, gae_lambda=0.95, clip_coef=0.1, vf_coef=0.5,
-    ent_coef=0.01, max_grad_norm=0.5,
+    until, *, game, num_envs, num_threads, seed, life_loss_ends, max_episode_frames, width,
+    num_steps, update_epochs, minibatch_size, total_frames, learning_rate=2.5e-4, gamma=0.99,
+    gae_lambda=0.95, clip_coef=0.1, vf_coef=0.5, ent_coef=0.01, max_grad_norm=0.5,
 ):  # fmt: skip
     """PPO: epochs of shuffled minibatches of the steps just played."""
-    env = make_env("cule", game, num_envs, CPU, num_threads=num_threads)
+    env = envs(game, num_envs, num_threads, life_loss_ends, max_episode_frames)
     played = Played(env, num_steps, gamma, seed)
     net = network(ActorCritic, played, width)
     rate = torch.tensor(learning_rate)
@@ -228,16 +231,16 @@ def ppo(
                 nn.utils.clip_grad_norm_(net.parameters(), max_grad_norm)
                 optimizer.step()
                 updates += 1
-    return SimpleNamespace(net=net, updates=updates, steps=played.count)
+    return SimpleNamespace(net=net, updates=updates, played=played)
 
 
 def dqn(
-    until, *, game, num_envs, num_threads, seed, width, memory, first_update, steps_per_update,
-    updates_at_once, minibatch_size, target_every, epsilon_frames, double, learning_rate=1e-4,
-    gamma=0.99, first_epsilon=1.0, last_epsilon=0.01,
+    until, *, game, num_envs, num_threads, seed, life_loss_ends, max_episode_frames, width,
+    memory, first_update, steps_per_update, updates_at_once, minibatch_size, target_every,
+    epsilon_frames, double, learning_rate=1e-4, gamma=0.99, first_epsilon=1.0, last_epsilon=0.01,
 ):  # fmt: skip
     """DQN: every some steps, updates from transitions drawn from the newest ones."""
-    env = make_env("cule", game, num_envs, CPU, num_threads=num_threads)
+    env = envs(game, num_envs, num_threads, life_loss_ends, max_episode_frames)
     played = Played(env, memory // num_envs, gamma, seed)
     net = network(QNetwork, played, width)
     target, parameters = copy.deepcopy(net), list(net.parameters())
@@ -286,4 +289,4 @@ def dqn(
             updates += 1
             if updates % target_every == 0:
                 target.load_state_dict(net.state_dict())
-    return SimpleNamespace(net=net, target=target, updates=updates, steps=played.count)
+    return SimpleNamespace(net=net, target=target, updates=updates, played=played)
