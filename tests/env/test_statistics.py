@@ -106,6 +106,23 @@ def test_statistics_follow_masked_resets_and_ended_envs(device: str) -> None:
     assert int(env.episode_count) == 3
 
 
+def test_statistics_forget_what_was_played_before_a_reset(device: str) -> None:
+    options = {"autoreset_mode": "Disabled", "max_num_frames_per_episode": 600}
+    env = cule.EpisodeStatistics(make(device, "pong", num_envs=2, **options))
+    env.reset(seed=0)
+    still = np.zeros(2, int)
+    infos = [env.step(still)[4] for _ in range(90)]
+    env.reset(options={"reset_mask": np.array([False, True])})
+    infos += [env.step(still)[4] for _ in range(150)]
+    rewards = torch.stack([info["raw_reward"] for info in infos])
+    returns, lengths = (
+        torch.stack([info["episode"][key] for info in infos]).sum(0).tolist() for key in "rl"
+    )
+    assert returns == [rewards[:150, 0].sum().item(), rewards[90:, 1].sum().item()]
+    assert lengths == [150, 150]
+    assert (rewards[:90] != 0).any(0).all()
+
+
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def test_statistics_of_games_whose_lives_end_one_by_one_are_of_games(
     mode: str, device: str
