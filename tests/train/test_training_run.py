@@ -21,6 +21,7 @@ from cule.train.evaluate.evaluator import Evaluator, groups_of
 from cule.train.logs import pictures
 from cule.train.logs.log import read_log
 from cule.train.nn.models import sample
+from cule.train.run import stopper
 
 
 @pytest.mark.parametrize(
@@ -373,3 +374,17 @@ def test_plot_refuses_nothing_and_a_folder_without_a_log(tmp_path):
         pictures.plot([], tmp_path / "scores.png")
     with pytest.raises(ValueError, match=r"expected run folders with a log\.jsonl"):
         pictures.plot([tmp_path], tmp_path / "scores.png")
+
+
+def test_second_signal_after_a_while_ends_what_does_not_look(monkeypatch):
+    """An iteration may take hours; a launcher may repeat a signal of the terminal at once."""
+    now = [100.0]
+    monkeypatch.setattr(stopper.time, "monotonic", lambda: now[0])
+    with stopper.Stopper() as stopping:
+        assert not stopping.wanted
+        for kind in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
+            signal.raise_signal(kind)
+            assert stopping.wanted
+        now[0] += stopper.PATIENCE_SECONDS + 1
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
