@@ -32,8 +32,8 @@ GO_ON_AT_OPERAND: frozenset[int]
 GO_ON_ELSEWHERE: frozenset[int]
 WINDOW_BYTES: int
 SCHEMES: dict[str, dict[str, int]]
-PLACES: dict[str, int]
-PROFILED_PLACES: tuple[int, ...]
+REGIONS: dict[str, int]
+PROFILED_REGIONS: tuple[int, ...]
 FAULTS: dict[str, int]
 CUDA_ARCHITECTURES: list[str]
 

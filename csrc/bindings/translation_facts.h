@@ -38,8 +38,8 @@ inline py::frozenset opcodes_that_go_on(GoesOn where) {
   return py::frozenset(out);
 }
 
-// The places that instructions of blocks may reach (execution/fast_bus.h).
-inline py::dict places() {
+// The regions that instructions of blocks may reach (execution/fast_bus.h).
+inline py::dict regions() {
   py::dict out;
   out["kInRam"] = static_cast<uint32_t>(kInRam);
   out["kInRom"] = static_cast<uint32_t>(kInRom);
@@ -51,10 +51,10 @@ inline py::dict places() {
   return out;
 }
 
-// The sets of places by which a profile counts instructions, in its order.
-inline py::tuple profiled_places() {
+// The sets of regions by which a profile counts instructions, in its order.
+inline py::tuple profiled_regions() {
   py::list out;
-  for (uint32_t each : kProfiledPlaces) out.append(each);
+  for (uint32_t each : kProfiledRegions) out.append(each);
   return py::tuple(out);
 }
 
@@ -73,8 +73,8 @@ inline void bind_translation_facts(py::module_& m) {
   m.attr("PREDECODED") = predecoded_fields();
   m.attr("GO_ON_AT_OPERAND") = opcodes_that_go_on(GoesOn::kAtOperand);
   m.attr("GO_ON_ELSEWHERE") = opcodes_that_go_on(GoesOn::kElsewhere);
-  m.attr("PLACES") = places();
-  m.attr("PROFILED_PLACES") = profiled_places();
+  m.attr("REGIONS") = regions();
+  m.attr("PROFILED_REGIONS") = profiled_regions();
   m.attr("LINE_CYCLES") = kCyclesPerLine;
   m.attr("WSYNC") = static_cast<uint32_t>(tia_write::WSYNC);
   m.attr("WINDOW_BYTES") = kWindowBytes;

@@ -37,9 +37,9 @@ struct RomOfBlock<-1> : ShownRom {};
 
 // Executes the instruction at `pc`. Returns false if the block cannot: then the interpreter
 // must execute it.
-template <uint32_t kOpcode, uint32_t kPlaces, int32_t kBank, class M>
+template <uint32_t kOpcode, uint32_t kRegions, int32_t kBank, class M>
 CULE_INLINE bool execute_in_block(M& m, uint32_t pc, uint32_t operand) {
-  FastBus<M, kPlaces, true, RomOfBlock<kBank>> fast(m);
+  FastBus<M, kRegions, true, RomOfBlock<kBank>> fast(m);
   const int32_t before = m.cycle;
   m.r.pc = pc;
   execute(StaticDecode<kOpcode>{}, fast, operand);
@@ -65,19 +65,18 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
 // The macros that a block is written with:
 //   CULE_BLOCK             its case of the switch over blocks
 //   CULE_ENTRY             its label, for other blocks that go on here
-//   CULE_DO                an instruction, with the places that it reaches (a set of Place) and its
-//                          bank
+//   CULE_DO                an instruction, the regions that it reaches (a set of Region), its bank
 //   CULE_BRANCH            a branch, and what follows if it is taken
 //   CULE_GO_ON             the program goes on at block `next`
 //   CULE_GO_ON_QUIETLY     the same; that block is quiet
 //   CULE_LOOK_UP           the program goes on at a place that is not known at compile time
 // If the next block is known, control goes there directly, on three conditions: it begins before
 // the end of its turn, all lanes that came with this one are still together, and no other lane
-// waits at its place or before.
+// waits there or before it.
 #define CULE_BLOCK(number) case number:
 #define CULE_ENTRY(number) block_##number:
-#define CULE_DO(number, at, opcode, operand, places, bank)                    \
-  if (!execute_in_block<opcode, places, bank>(m, at, operand)) {              \
+#define CULE_DO(number, at, opcode, operand, regions, bank)                   \
+  if (!execute_in_block<opcode, regions, bank>(m, at, operand)) {             \
     CULE_APART("left");                                                       \
     return kInterpret | number;                                               \
   }
@@ -91,7 +90,7 @@ CULE_INLINE void pass_branch(M& m, uint32_t pc, uint32_t operand, bool taken) {
 #define CULE_GO_ON_QUIETLY(next) CULE_GO_ON_BEFORE(ends.quiet, next, kQuietBlock)
 #define CULE_GO_ON_BEFORE(end, next, quiet)                                          \
   {                                                                                  \
-    if ((m.cycle < end) & group.goes_on_at(place_of_block(next))) goto block_##next; \
+    if ((m.cycle < end) & group.goes_on_at(pc_order_of_block(next))) goto block_##next; \
     CULE_APART("comes back");                                                        \
     return next | quiet;                                                             \
   }
@@ -123,8 +122,8 @@ struct TranslatedCore {
     return marked;
   }
 
-  // Lanes that have diverged at a branch come together again where its paths join: the lanes at the
-  // lowest place of the program go on, and all others wait for them.
+  // Lanes that have diverged at a branch come together again where its paths join: the lanes
+  // that are first in the order of the program (pace.h) go on, and all others wait for them.
   template <class M, class Pace = FreePace>
   CULE_INLINE void run(M& m, const Pace& pace = {}) const {
     Predecoded op = m.look_ahead();
@@ -139,9 +138,9 @@ struct TranslatedCore {
       for (;;) {
         const bool goes = m.runs() && m.cycle < end, at_block = begins_block(op);
         const uint32_t number = operand_of(op);
-        const uint32_t interpreted = kRunsInRam ? kAfterAllBlocks : place_after(last);
-        const uint32_t there = at_block ? place_of_block(number) : interpreted;
-        const auto group = pace.at_lowest_place(lanes, goes ? there : kNowhere);
+        const uint32_t interpreted = kRunsInRam ? kAfterAllBlocks : pc_order_after(last);
+        const uint32_t there = at_block ? pc_order_of_block(number) : interpreted;
+        const auto group = pace.at_lowest_pc_order(lanes, goes ? there : kNowhere);
         if (!group.any) break;
         if (!group.mine) continue;
         if (at_block) {

@@ -29,30 +29,30 @@ CULE_INLINE Predecoded fall_back_to_slow_path(M& m, Predecoded op) {
   return next;
 }
 
-// What an instruction may reach, as a set. Each place costs code. So an instruction of a block gets
-// only the places that a profile has seen it need (execution/profile.h). If the address is a
-// compile-time constant, a place costs nothing.
-enum Place : uint32_t {
+// What an instruction may reach, as a set. Each region costs code. So an instruction of a block
+// gets only the regions that a profile has seen it need (execution/profile.h). If the address is a
+// compile-time constant, a region costs nothing.
+enum Region : uint32_t {
   kInRam = 1,
   kInRom = 2,      // plain ROM
   kFromChips = 4,  // reads of the TIA and the RIOT
   kToTia = 8,      // writes to the TIA, except to VSYNC and VBLANK, which can end the frame
   kToRiot = 16,
   kToRegister = 32,    // writes to one register of the TIA: its number is above kRegisterShift
-  kInDecimal = 64,     // not a place: decimal mode may be on; ADC and SBC then need the slow path
+  kInDecimal = 64,     // not a region: decimal mode may be on; ADC and SBC then need the slow path
   kInCartridge = 128,  // a Superchip's RAM, the DPC's registers
 };
 constexpr uint32_t kRegisterShift = 8, kRegisterMask = 0x3F;
-// Not places either, but facts that are known when an instruction is decoded:
-constexpr uint32_t kSurely = 1u << 14,  // it reaches its one place for sure
+// Not regions either, but facts that are known when an instruction is decoded:
+constexpr uint32_t kSurely = 1u << 14,  // it reaches its one region for sure
     kFromAnyBank = 1u << 15,            // ROM may be in another bank than the instruction
     kInPlainRom = 1u << 16,             // the cartridge has no special addresses
     kPointerInRam = 1u << 17,           // so it surely is
-    // Most of its accesses are to this place. A handler for that place alone comes first.
+    // Most of its accesses are to this region. A handler for that region alone comes first.
     kFirstRam = 1u << 18, kFirstRom = 1u << 19, kFirstChips = 1u << 20;
 constexpr uint32_t to_register(uint32_t number) { return kToRegister | number << kRegisterShift; }
 constexpr uint32_t kAllChips = kFromChips | kToTia | kToRiot;
-constexpr uint32_t kInterpretedPlaces = kInRam | kInRom | kFromChips | kToTia | kInDecimal;
+constexpr uint32_t kInterpretedRegions = kInRam | kInRom | kFromChips | kToTia | kInDecimal;
 
 // Finds ROM in the bank that the cartridge shows now.
 struct ShownRom {
@@ -76,10 +76,10 @@ struct RomOfBank {
 //
 // The caller makes sure that the instruction buffer has room and that the frame does not reach its
 // limit of scanlines (Machine::make_room), or says that there is no room.
-template <class M, uint32_t kPlaces, bool kInBlock = true, class RomAt = ShownRom>
+template <class M, uint32_t kRegions, bool kInBlock = true, class RomAt = ShownRom>
 struct FastBus {
   static constexpr Tier kLastTier = kInBlock ? Tier::kUsed : Tier::kFrequent;
-  using Register = KnownRegister<(kPlaces >> kRegisterShift & kRegisterMask)>;
+  using Register = KnownRegister<(kRegions >> kRegisterShift & kRegisterMask)>;
   M& machine;
   Registers& r;
   decltype(M::cycle)& cycle;
@@ -106,7 +106,7 @@ struct FastBus {
         bus_before(m.bus),
         cycle_before(m.cycle) {}
 
-  static constexpr bool reaches(uint32_t places) { return (kPlaces & places) != 0; }
+  static constexpr bool reaches(uint32_t regions) { return (kRegions & regions) != 0; }
 
   CULE_INLINE bool cannot_do_rare(uint32_t opcode, uint32_t operand) {
     needs_slow_path |= !can_do_rare(opcode, operand);
@@ -241,7 +241,7 @@ struct FastBus {
   CULE_INLINE bool is_readable(uint32_t address) const {
     if constexpr (reaches(kSurely)) return true;
     constexpr uint32_t kAll = kInRam | kInRom | kFromChips;
-    if ((kPlaces & (kAll | kInCartridge)) == kAll) return !machine.is_special(address);
+    if ((kRegions & (kAll | kInCartridge)) == kAll) return !machine.is_special(address);
     const bool in_ram = is_ram_address(address);
     return (reaches(kInRam) && in_ram) | (reaches(kInRom) && machine.is_plain_rom(address)) |
            (reaches(kFromChips) && !is_cartridge_address(address) && !in_ram) |
@@ -315,6 +315,6 @@ struct FastBus {
 
 // The bus of the interpreter's fast path.
 template <class M>
-using InterpreterBus = FastBus<M, kInterpretedPlaces, false>;
+using InterpreterBus = FastBus<M, kInterpretedRegions, false>;
 
 }  // namespace cule

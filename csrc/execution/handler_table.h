@@ -10,9 +10,9 @@ namespace cule {
 // The kinds of handlers that an instruction has, by what it reaches.
 constexpr uint32_t kMostVariants = 64;
 struct Variants {
-  uint32_t places[kMostVariants] = {};
+  uint32_t regions[kMostVariants] = {};
   uint32_t count = 0;
-  constexpr void add(uint32_t set) { places[count++] = set; }
+  constexpr void add(uint32_t set) { regions[count++] = set; }
 };
 
 // What an instruction does with memory, apart from its operand.
@@ -81,11 +81,11 @@ constexpr void add_reads(Variants& variants, const Access& access) {
   } else if (access.zero_page && !access.indirect) {
     variants.add(kInRam | kFromChips | kFirstRam);
   } else {
-    const uint32_t places = access.indirect ? kInRam | kInRom | kFirstRom : kAnywhere;
+    const uint32_t regions = access.indirect ? kInRam | kInRom | kFirstRom : kAnywhere;
     const uint32_t pointer = access.pointer ? kPointerInRam : 0u;
     for (const uint32_t rom : {+kInPlainRom, 0u, +kFromAnyBank}) {
       if (!access.indirect) variants.add(kInRom | kSurely | (rom & kFromAnyBank));
-      variants.add(places | pointer | rom);
+      variants.add(regions | pointer | rom);
     }
     variants.add(kAnywhere | kInCartridge | pointer);
     if (!access.indirect) variants.add(kInRam | kFromChips | kFirstChips);
@@ -125,7 +125,7 @@ struct HandlerTable {
 };
 template <uint32_t kOpcode, class M, size_t... kI>
 constexpr void add_handlers(HandlerTable<M>& table, std::index_sequence<kI...>) {
-  ((table.others[kOpcode][kI] = handle<kOpcode, kVariants.of[kOpcode].places[kI], M>), ...);
+  ((table.others[kOpcode][kI] = handle<kOpcode, kVariants.of[kOpcode].regions[kI], M>), ...);
   if constexpr (StaticDecode<kOpcode>::may_also(kBranch))
     table.branches[kOpcode] = handle_branch<kOpcode, M>;
 }
@@ -138,14 +138,14 @@ constexpr HandlerTable<M> handlers_of_opcodes(std::index_sequence<kOpcodes...>) 
 
 // An instruction and what it reaches, and the two of a pair.
 struct Reaching {
-  uint32_t opcode, places;
+  uint32_t opcode, regions;
 };
 struct Pair {
   Reaching first, second;
 };
 
-constexpr Reaching reaching(Instruction instruction, AddressMode mode, uint32_t places) {
-  return {code_in_mode(instruction, mode), places};
+constexpr Reaching reaching(Instruction instruction, AddressMode mode, uint32_t regions) {
+  return {code_in_mode(instruction, mode), regions};
 }
 // What is often followed by a store to the TIA. By a count over all games such pairs are a tenth of
 // all instructions, and those of kBeforeBranches and a branch are another tenth.
@@ -193,18 +193,18 @@ struct PairTable {
 };
 template <class M, size_t... kI>
 constexpr PairTable<M> handlers_of_pairs(std::index_sequence<kI...>) {
-  return {{handle_pair<pair_number(kI).first.opcode, pair_number(kI).first.places,
-                       pair_number(kI).second.opcode, pair_number(kI).second.places, M>...}};
+  return {{handle_pair<pair_number(kI).first.opcode, pair_number(kI).first.regions,
+                       pair_number(kI).second.opcode, pair_number(kI).second.regions, M>...}};
 }
 
 // The number of the pair of two instructions, or kNumPairs.
 constexpr uint32_t find_pair(const Reaching& first, const Reaching& second) {
   const auto same = [](const Reaching& a, const Reaching& b) {
-    return a.opcode == b.opcode && a.places == b.places;
+    return a.opcode == b.opcode && a.regions == b.regions;
   };
   uint32_t at = 0;
-  if (second.places & kToRegister) {
-    const uint32_t reg = second.places >> kRegisterShift & kRegisterMask;
+  if (second.regions & kToRegister) {
+    const uint32_t reg = second.regions >> kRegisterShift & kRegisterMask;
     if (second.opcode != code_in_mode(kSta, kZp)) return kNumPairs;
     for (const Reaching& before : kBeforeStores) {
       if (same(before, first)) return at + reg - kFirstStored;

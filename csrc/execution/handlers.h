@@ -70,50 +70,50 @@ void handle_branch(CULE_THREAD_PARAMETERS) {
 }
 
 // Finds the code at `pc`, where an instruction of the bank that begins at `bank` leads.
-template <uint32_t kPlaces, class M>
+template <uint32_t kRegions, class M>
 CULE_INLINE const MicroOp<M>* find_code(Thread<M>& t, uint32_t bank, uint32_t pc) {
   const M& m = *t.machine;
   uint32_t number = bank + window_offset(pc);
-  if (kPlaces & kFromAnyBank) number = rom_offset(m.map, m.slices, pc);
+  if (kRegions & kFromAnyBank) number = rom_offset(m.map, m.slices, pc);
   if (!is_cartridge_address(pc)) number = t.elsewhere;
   t.pc_minus_number = pc - number;
   return t.code + number;
 }
 
-constexpr uint32_t kAllPlaces = (1u << kRegisterShift) - 1;  // all bits of a Place
+constexpr uint32_t kAllRegions = (1u << kRegisterShift) - 1;  // all bits of a Region
 constexpr uint32_t kAnyFirst = kFirstRam | kFirstRom | kFirstChips;
-// The places that a handler for `places` has code for. If most accesses are to one of them, it is
+// The regions that a handler for `regions` has code for. If most accesses are to one of them, it is
 // that one alone: the code is short, and goes on to the handler for all of them if it must.
-constexpr uint32_t first_of_places(uint32_t places) {
-  const uint32_t facts = places & ~(kAllPlaces | kAnyFirst);
-  if (places & kFirstChips) return facts | kFromChips;
-  if (places & kFirstRam) return facts | kInRam;
-  if (places & kFirstRom) return facts | kInRom;
-  return places;
+constexpr uint32_t first_of_regions(uint32_t regions) {
+  const uint32_t facts = regions & ~(kAllRegions | kAnyFirst);
+  if (regions & kFirstChips) return facts | kFromChips;
+  if (regions & kFirstRam) return facts | kInRam;
+  if (regions & kFirstRom) return facts | kInRom;
+  return regions;
 }
 
 // Where the program goes on after an opcode that is not a branch.
 constexpr GoesOn goes_on_after(uint32_t opcode) {
   return facts_of(kOpcodeRows[opcode].instruction).goes_on;
 }
-// Whether an instruction that reaches `places` may begin only before the end of the turn.
-constexpr bool is_access(uint32_t places) {
-  return (places & (kToTia | kToRegister | kFromChips | kToRiot)) != 0;
+// Whether an instruction that reaches `regions` may begin only before the end of the turn.
+constexpr bool is_access(uint32_t regions) {
+  return (regions & (kToTia | kToRegister | kFromChips | kToRiot)) != 0;
 }
 
 // Whether an instruction was executed. kHasWaited: it was, and a loop that waits for the timer was
 // skipped, so the clock may be far beyond the end of the turn.
 enum class Done { kYes, kNo, kHasWaited };
 
-// Executes an instruction that reaches kPlaces, all but the jump to the next one. If it cannot,
+// Executes an instruction that reaches kRegions, all but the jump to the next one. If it cannot,
 // nothing changes.
-template <uint32_t kOpcode, uint32_t kPlaces, class M>
+template <uint32_t kOpcode, uint32_t kRegions, class M>
 CULE_INLINE Done perform(Thread<M>& t, const MicroOp<M>* op, int64_t& clock, uint32_t& a,
                          uint32_t& x, uint32_t& y, uint32_t& pc) {
-  using RomAt = std::conditional_t<(kPlaces & kFromAnyBank) != 0, ShownRom, RomOfInstruction>;
-  using Machine = MachineOfHandler<M, (kPlaces & kInPlainRom) != 0>;
+  using RomAt = std::conditional_t<(kRegions & kFromAnyBank) != 0, ShownRom, RomOfInstruction>;
+  using Machine = MachineOfHandler<M, (kRegions & kInPlainRom) != 0>;
   Machine m(t, op, clock, a, x, y);
-  FastBus<Machine, kPlaces | kInDecimal, true, RomAt> bus(m);
+  FastBus<Machine, kRegions | kInDecimal, true, RomAt> bus(m);
   execute(StaticDecode<kOpcode>{}, bus, op->operand);
   if (bus.needs_slow_path) return Done::kNo;
   keep_registers<kOpcode>(t, m.r);
@@ -122,55 +122,55 @@ CULE_INLINE Done perform(Thread<M>& t, const MicroOp<M>* op, int64_t& clock, uin
   x = m.r.x;
   y = m.r.y;
   pc = m.r.pc;
-  return (kPlaces & kFromChips) && m.waited ? Done::kHasWaited : Done::kYes;
+  return (kRegions & kFromChips) && m.waited ? Done::kHasWaited : Done::kYes;
 }
 
-// Executes an instruction that reaches the places in kSet.
+// Executes an instruction that reaches the regions in kSet.
 template <uint32_t kOpcode, uint32_t kSet, class M>
 void handle(CULE_THREAD_PARAMETERS) {
-  constexpr uint32_t kPlaces = first_of_places(kSet);
+  constexpr uint32_t kRegions = first_of_regions(kSet);
   constexpr GoesOn kGoesOn = goes_on_after(kOpcode);
-  if constexpr (is_access(kPlaces)) {
+  if constexpr (is_access(kRegions)) {
     if (clock >= t.end) CULE_CONTINUE(leave);
   }
   uint32_t pc;
-  const Done done = perform<kOpcode, kPlaces>(t, op, clock, a, x, y, pc);
+  const Done done = perform<kOpcode, kRegions>(t, op, clock, a, x, y, pc);
   if (done == Done::kNo) {
-    if constexpr (kPlaces == kSet) CULE_CONTINUE(leave_for_slow_path);
+    if constexpr (kRegions == kSet) CULE_CONTINUE(leave_for_slow_path);
     else CULE_CONTINUE((handle<kOpcode, kSet & ~kAnyFirst, M>));
   }
   if constexpr (kGoesOn == GoesOn::kNext) {
     op += length_of(StaticDecode<kOpcode>::op);
     if (done == Done::kHasWaited) CULE_CONTINUE(leave);
   } else {
-    if constexpr (kGoesOn == GoesOn::kAtOperand && !(kPlaces & kFromAnyBank)) {
+    if constexpr (kGoesOn == GoesOn::kAtOperand && !(kRegions & kFromAnyBank)) {
       t.pc_minus_number = static_cast<uint32_t>(op->operand) - op->target;
       op = moved_by(op, op->distance);
     } else {
-      op = find_code<kPlaces>(t, static_cast<uint32_t>(op->distance), pc);
+      op = find_code<kRegions>(t, static_cast<uint32_t>(op->distance), pc);
     }
     if (clock >= t.end) CULE_CONTINUE(leave);
   }
   CULE_CONTINUE(op->handler);
 }
 
-// Executes two instructions that often follow each other. The first reaches the places in kSet. The
-// second is a branch, or reaches kPlaces2. Neither reads a chip.
-template <uint32_t kOpcode, uint32_t kSet, uint32_t kOpcode2, uint32_t kPlaces2, class M>
+// Executes two instructions that often follow each other. The first reaches the regions in kSet.
+// The second is a branch, or reaches kRegions2. Neither reads a chip.
+template <uint32_t kOpcode, uint32_t kSet, uint32_t kOpcode2, uint32_t kRegions2, class M>
 void handle_pair(CULE_THREAD_PARAMETERS) {
-  constexpr uint32_t kPlaces = first_of_places(kSet);
-  static_assert(!is_access(kPlaces) && !(kPlaces2 & kFromChips));
+  constexpr uint32_t kRegions = first_of_regions(kSet);
+  static_assert(!is_access(kRegions) && !(kRegions2 & kFromChips));
   uint32_t pc;
-  if (perform<kOpcode, kPlaces>(t, op, clock, a, x, y, pc) == Done::kNo) {
-    if constexpr (kPlaces == kSet) CULE_CONTINUE(leave_for_slow_path);
+  if (perform<kOpcode, kRegions>(t, op, clock, a, x, y, pc) == Done::kNo) {
+    if constexpr (kRegions == kSet) CULE_CONTINUE(leave_for_slow_path);
     else CULE_CONTINUE((handle<kOpcode, kSet & ~kAnyFirst, M>));
   }
   op += length_of(StaticDecode<kOpcode>::op);
   if constexpr (StaticDecode<kOpcode2>::may_also(kBranch)) {
     if (pass<kOpcode2>(t, op, clock) && clock >= t.end) CULE_CONTINUE(leave);
   } else {
-    if (is_access(kPlaces2) && clock >= t.end) CULE_CONTINUE(leave);
-    if (perform<kOpcode2, kPlaces2>(t, op, clock, a, x, y, pc) == Done::kNo)
+    if (is_access(kRegions2) && clock >= t.end) CULE_CONTINUE(leave);
+    if (perform<kOpcode2, kRegions2>(t, op, clock, a, x, y, pc) == Done::kNo)
       CULE_CONTINUE(leave_for_slow_path);
     op += length_of(StaticDecode<kOpcode2>::op);
   }

@@ -82,7 +82,7 @@ class MicroCode {
       micro.distance = distance(i, target);
       return micro;
     }
-    micro.handler = handler_of(opcode, places_of(op, where.rom));
+    micro.handler = handler_of(opcode, regions_of(op, where.rom));
     if (!micro.handler) return slow_op();
     if (goes_on == GoesOn::kAtOperand) {
       // After JSR the last byte on the bus is a byte that it has pushed, which the TIA's addresses
@@ -99,35 +99,35 @@ class MicroCode {
     return (static_cast<int32_t>(to) - static_cast<int32_t>(from)) *
            static_cast<int32_t>(sizeof(MicroOp<M>));
   }
-  static Handler<M> handler_of(uint32_t opcode, uint32_t places) {
+  static Handler<M> handler_of(uint32_t opcode, uint32_t regions) {
     const Variants& variants = kVariants.of[opcode];
     for (uint32_t i = 0; i < variants.count; ++i) {
-      if (variants.places[i] == places) return handlers().others[opcode][i];
+      if (variants.regions[i] == regions) return handlers().others[opcode][i];
     }
     return nullptr;
   }
 
-  // What the instruction reaches. No variant has these places if it needs the slow path.
-  static constexpr uint32_t kNoPlace = kSurely;
-  uint32_t places_of(Predecoded op, uint32_t rom) const {
+  // What the instruction reaches. No variant has these regions if it needs the slow path.
+  static constexpr uint32_t kNoRegion = kSurely;
+  uint32_t regions_of(Predecoded op, uint32_t rom) const {
     const Instruction instruction = kOpcodeRows[opcode_of(op)].instruction;
     const Access access = access_of(op);
     const Variants& variants = kVariants.of[opcode_of(op)];
     const uint32_t any_bank = rom & kFromAnyBank;
-    if (variants.count == 0) return kNoPlace;
+    if (variants.count == 0) return kNoRegion;
     if (instruction == kJmp || !(access.reads || access.writes))
-      return variants.places[variants.count > 1 && any_bank];
+      return variants.regions[variants.count > 1 && any_bank];
     if (access.reads && access.writes)
-      return access.direct ? places_at(op, 0) : +kInRam;
-    if (access.direct) return places_at(op, any_bank);
-    if (access.zero_page && !access.indirect) return variants.places[0];
-    return places_through_index(op, rom);
+      return access.direct ? regions_at(op, 0) : +kInRam;
+    if (access.direct) return regions_at(op, any_bank);
+    if (access.zero_page && !access.indirect) return variants.regions[0];
+    return regions_through_index(op, rom);
   }
-  uint32_t places_through_index(Predecoded op, uint32_t rom) const {
+  uint32_t regions_through_index(Predecoded op, uint32_t rom) const {
     const Access access = access_of(op);
     const uint32_t low = operand_of(op) & 0xFF, any_bank = rom & kFromAnyBank;
     const uint32_t pointer = access.pointer ? kPointerInRam : 0u;
-    if (pointer && (low < kFirstInRam || low == kLastInPage)) return kNoPlace;
+    if (pointer && (low < kFirstInRam || low == kLastInPage)) return kNoRegion;
     const bool special = map_.special_end > 0;
     if (access.writes)
       return kInRam | kToTia | kFirstRam | (special ? +kInCartridge : 0u) | pointer;
@@ -138,20 +138,20 @@ class MicroCode {
     return (access.indirect ? kInRam | kInRom | kFirstRom : kAnywhere) | pointer | rom;
   }
 
-  // The place of a direct operand.
-  uint32_t places_at(Predecoded op, uint32_t any_bank) const {
+  // The region of a direct operand.
+  uint32_t regions_at(Predecoded op, uint32_t any_bank) const {
     const Access access = access_of(op);
     const uint32_t address = access.zero_page ? operand_of(op) & 0xFF : operand_of(op);
     const uint32_t offset = window_offset(address), reg = tia_register_written(address);
     if (is_ram_address(address)) return kInRam | kSurely;
     if (is_cartridge_address(address)) {
       if (offset < map_.special_end) return kInCartridge | kSurely;
-      if (access.writes || is_special_offset(map_, offset)) return kNoPlace;
+      if (access.writes || is_special_offset(map_, offset)) return kNoRegion;
       return kInRom | kSurely | any_bank;
     }
     if (!access.writes) return kFromChips | kSurely;
     if (is_riot_address(address)) return kToRiot | kSurely;
-    if (reg <= kLastVertical) return kNoPlace;
+    if (reg <= kLastVertical) return kNoRegion;
     return (access.zero_page ? to_register(reg) : +kToTia) | kSurely;
   }
   // Whether all 256 bytes from `base` on are plain ROM, in one window.
@@ -178,7 +178,7 @@ class MicroCode {
   }
   Reaching reaching(Predecoded op) const {
     const bool is_branch = op.more & kBranch;
-    return {opcode_of(op), is_branch ? 0 : places_of(op, rom_facts())};
+    return {opcode_of(op), is_branch ? 0 : regions_of(op, rom_facts())};
   }
 
   bool is_slow(uint32_t i) const { return ops_[i].handler == leave_for_slow_path<M>; }

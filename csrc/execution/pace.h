@@ -8,7 +8,7 @@ namespace cule {
 
 // Runs the frame in step with the other lanes of the warp, one *turn* of some scanlines after the
 // other. `advance(lanes, end)` runs the program to cycle `end`. A game's program follows the beam,
-// so consoles at the same scanlines are at about the same place of the program. Together they
+// so consoles at the same scanlines are at about the same instructions. Together they
 // execute the same code and look for the same collisions.
 //
 // `pace` knows the lanes that begin the frame together. It brings them together before each turn,
@@ -30,14 +30,15 @@ CULE_INLINE void run_in_step(M& m, const Pace& pace, int32_t longest, const Adva
   }
 }
 
-// Places: a lane's position in the program. Blocks are numbered in the order of the program
-// (cule/translation/), and have even places. Interpreted instructions come after the block that ran
-// before them, and have odd places: lanes that interpret do so together, wherever they are. If much
-// of a program is interpreted, that is done best by all lanes together: then its place is after all
-// blocks. A lane that has nothing left to do in a turn is at kNowhere, after all other places.
-CULE_INLINE constexpr uint32_t place_of_block(uint32_t number) { return 2 * number; }
-CULE_INLINE constexpr uint32_t place_after(uint32_t number) { return 2 * number + 1; }
-CULE_INLINE constexpr bool is_interpreted(uint32_t place) { return (place & 1) != 0; }
+// `pc_order`: a lane's position in the program, by which lanes go on. Blocks are numbered in the
+// order of the program (cule/translation/), and have even numbers here. Interpreted instructions
+// come after the block that ran before them, and have odd ones: lanes that interpret do so
+// together, wherever they are. If much of a program is interpreted, that is done best by all lanes
+// together: then it comes after all blocks. A lane that has nothing left to do in a turn is at
+// kNowhere, the last.
+CULE_INLINE constexpr uint32_t pc_order_of_block(uint32_t number) { return 2 * number; }
+CULE_INLINE constexpr uint32_t pc_order_after(uint32_t number) { return 2 * number + 1; }
+CULE_INLINE constexpr bool is_interpreted(uint32_t pc_order) { return (pc_order & 1) != 0; }
 constexpr uint32_t kAfterAllBlocks = 0xFFFFFFFD, kNowhere = 0xFFFFFFFE;
 
 // The pace of a single lane, which never waits.
@@ -52,8 +53,8 @@ struct FreePace {
     bool any, mine;
     CULE_INLINE bool goes_on_at(uint32_t) const { return true; }
   };
-  CULE_INLINE Group at_lowest_place(uint32_t, uint32_t place) const {
-    return {place != kNowhere, place != kNowhere};
+  CULE_INLINE Group at_lowest_pc_order(uint32_t, uint32_t pc_order) const {
+    return {pc_order != kNowhere, pc_order != kNowhere};
   }
 };
 

@@ -6,11 +6,11 @@
 
 namespace cule {
 
-// The kinds of instructions that are counted: an instruction is of the first kind whose places are
+// The kinds of instructions that are counted: an instruction is of the first kind whose regions are
 // enough for it.
-constexpr uint32_t kProfiledPlaces[] = {kInRam, kInRom, kFromChips, kToTia, kAllChips,
+constexpr uint32_t kProfiledRegions[] = {kInRam, kInRom, kFromChips, kToTia, kAllChips,
                                         kInCartridge};
-constexpr uint32_t kNumProfiledPlaces = sizeof(kProfiledPlaces) / sizeof(uint32_t);
+constexpr uint32_t kNumProfiledRegions = sizeof(kProfiledRegions) / sizeof(uint32_t);
 
 // There is an entry for each byte of the image, and a last one for code that is elsewhere: of that
 // one only the count matters.
@@ -20,8 +20,8 @@ struct ProfileEntry {
   uint32_t decimal;  // how often it was executed in decimal mode
   uint32_t entered;  // how often the instruction before it in memory was not executed just before
   uint32_t pc;       // its address, the last time
-  // How often each of kProfiledPlaces was enough and those before it were not.
-  uint32_t reached[kNumProfiledPlaces];
+  // How often each of kProfiledRegions was enough and those before it were not.
+  uint32_t reached[kNumProfiledRegions];
   uint32_t reg;        // with kToTia: the register that it wrote to the last time
   uint32_t other_reg;  // how often that was not the register of the time before
 };
@@ -61,30 +61,30 @@ class ProfilingCore {
   template <class M>
   static void note_reach(ProfileEntry& entry, const M& m, Predecoded op) {
     entry.decimal += m.r.d;
-    entry.refused += !note_place<0>(entry, m, op);
+    entry.refused += !note_region<0>(entry, m, op);
   }
-  // Whether a block can execute the instruction if it reaches kProfiledPlaces[kPlace], or a later
+  // Whether a block can execute the instruction if it reaches kProfiledRegions[kRegion], or a later
   // one.
-  template <uint32_t kPlace, class M>
-  static bool note_place(ProfileEntry& entry, const M& m, Predecoded op) {
-    if constexpr (kPlace == kNumProfiledPlaces) {
+  template <uint32_t kRegion, class M>
+  static bool note_region(ProfileEntry& entry, const M& m, Predecoded op) {
+    if constexpr (kRegion == kNumProfiledRegions) {
       return false;
     } else {
-      constexpr uint32_t kPlaces = kProfiledPlaces[kPlace];
+      constexpr uint32_t kRegions = kProfiledRegions[kRegion];
       M copy = m;
-      FastBus<M, kPlaces | kInDecimal> fast(copy);
+      FastBus<M, kRegions | kInDecimal> fast(copy);
       const DynamicDecode decode{op};
       const bool rare = op.control & kRare;
       const uint32_t address = rare ? m.r.s : effective_address(decode, fast, operand_of(op));
       const bool refused = rare ? fast.cannot_do_rare(opcode_of(op), operand_of(op))
                                 : fast.cannot_do(op.control, address);
-      if (refused) return note_place<kPlace + 1>(entry, m, op);
-      if (kPlaces == kToTia) {
+      if (refused) return note_region<kRegion + 1>(entry, m, op);
+      if (kRegions == kToTia) {
         const uint32_t reg = tia_register_written(address);
-        entry.other_reg += entry.reached[kPlace] != 0 && reg != entry.reg;
+        entry.other_reg += entry.reached[kRegion] != 0 && reg != entry.reg;
         entry.reg = reg;
       }
-      ++entry.reached[kPlace];
+      ++entry.reached[kRegion];
       return true;
     }
   }

@@ -2,7 +2,7 @@
 // that executes it, its *handler*. For CPUs.
 //
 // A handler is the one path of cpu_6507/execute.h, as in a block (execution/block.h): the
-// instruction and the places that it reaches are compile-time constants. The operand comes from
+// instruction and the regions that it reaches are compile-time constants. The operand comes from
 // the micro-operation. At its end each handler jumps to that of the next instruction, with the
 // processor's state in the arguments, so that it stays in processor registers. A handler that
 // cannot execute its instruction takes the slow path, the whole machine.

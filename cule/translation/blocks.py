@@ -11,7 +11,7 @@ from cule.translation.executed import (
     COUNT,
     ENTERED,
     LINE_CYCLES,
-    PLACES,
+    REGIONS,
     Instruction,
     instructions_of,
     profile,
@@ -110,5 +110,5 @@ def is_quiet(block: Block) -> bool:
 def stays_decimal(blocks: list[Block]) -> bool:
     """Whether blocks run in decimal mode, too."""
     return any(
-        instruction.places & PLACES["kInDecimal"] for block in blocks for instruction in block
+        instruction.regions & REGIONS["kInDecimal"] for block in blocks for instruction in block
     )

@@ -21,18 +21,18 @@ FRAMES_FROM_A_STATE = 60
 # compiling takes time.
 LEAST_COUNT = 30
 # An instruction is also left to the interpreter if a larger share of its executions than this could
-# not be done in a block. It gets code for the places that it reached in a larger share than this.
+# not be done in a block. It gets code for the regions that it reached in a larger share than this.
 MAX_REFUSED = 0.02
 # If a larger share than this of all executed instructions is in RAM, the game runs much code there.
 MUCH_IN_RAM = 0.02
 # The columns of a profile, which has a row for each instruction (csrc/execution/profile.h): how
 # often it ran, could not be done in a block, ran in decimal mode, was entered; its program counter;
-# how often it reached each set of places in PROFILED, one column each; the TIA register that it
+# how often it reached each set of regions in PROFILED, one column each; the TIA register that it
 # last wrote to, and how often that was another register than before.
 COUNT, REFUSED, DECIMAL, ENTERED, PC, REACHED = range(6)
-PLACES, PROFILED = _core.PLACES, _core.PROFILED_PLACES
+REGIONS, PROFILED = _core.REGIONS, _core.PROFILED_REGIONS
 REGISTER, OTHER_REGISTER = REACHED + len(PROFILED), REACHED + len(PROFILED) + 1
-_WRITES = REACHED + PROFILED.index(PLACES["kToTia"])
+_WRITES = REACHED + PROFILED.index(REGIONS["kToTia"])
 # Fields of a predecoded instruction (csrc/cpu_6507/predecoded.h).
 CYCLES, LENGTH_SHIFT, READS, INDEXED, BRANCH, OPCODE_SHIFT, OPERAND_SHIFT = (
     _core.PREDECODED[field]
@@ -56,7 +56,7 @@ class Instruction:
     length: int
     control: int
     branches: bool  # whether it is a conditional branch
-    places: int  # a set of PLACES
+    regions: int  # a set of REGIONS
     register: int | None  # the one TIA register that it writes to; then it reaches nothing else
 
     @property
@@ -91,12 +91,12 @@ class Instruction:
     def reads_timer(self) -> bool:
         """Whether it may read the RIOT's timer, and so wait for any length of time."""
         may_be_timer = self.control & INDEXED or _core.is_timer_address(self.operand)
-        return bool(self.control & READS and self.places & PLACES["kFromChips"] and may_be_timer)
+        return bool(self.control & READS and self.regions & REGIONS["kFromChips"] and may_be_timer)
 
     @property
     def writes_tia(self) -> bool:
         """Whether it may write to the TIA."""
-        return self.register is not None or bool(self.places & PLACES["kToTia"])
+        return self.register is not None or bool(self.regions & REGIONS["kToTia"])
 
     @property
     def most_cycles(self) -> int:
@@ -109,7 +109,7 @@ class Instruction:
         """What it reaches, as a C++ expression with the names of csrc/execution/fast_bus.h."""
         if self.register is not None:
             return f"to_register({self.register:#04x})"
-        return " | ".join(name for name, place in PLACES.items() if self.places & place)
+        return " | ".join(name for name, region in REGIONS.items() if self.regions & region)
 
 
 Reached = tuple[np.ndarray, np.ndarray, np.ndarray]  # what `reach` returns
@@ -185,7 +185,7 @@ def instructions_of(game: Game, counts: np.ndarray, reached: Reached) -> dict[in
     is none of them.
     """
     words = predecoded_words(game)
-    places, one_register, refused = reached
+    regions, one_register, refused = reached
     refused_often = refused > MAX_REFUSED * counts[:, COUNT]
     found = {}
     for offset in np.flatnonzero((counts[:, COUNT] >= LEAST_COUNT) & ~refused_often).tolist():
@@ -193,7 +193,7 @@ def instructions_of(game: Game, counts: np.ndarray, reached: Reached) -> dict[in
         register = int(counts[offset, REGISTER]) if one_register[offset] else None
         instruction = Instruction(
             offset, int(counts[offset, PC]), more >> OPCODE_SHIFT & 0xFF, more >> OPERAND_SHIFT,
-            control >> LENGTH_SHIFT & 3, control, bool(more & BRANCH), int(places[offset]),
+            control >> LENGTH_SHIFT & 3, control, bool(more & BRANCH), int(regions[offset]),
             register,
         )  # fmt: skip
         if instruction.length and instruction.stays_in_rom:
@@ -205,21 +205,21 @@ def reach(counts: np.ndarray) -> Reached:
     """What each instruction reaches in a block, by offset.
 
     Returns:
-        Its places; whether they are one TIA register only; how often it ran and needed more than
+        Its regions; whether they are one TIA register only; how often it ran and needed more than
         that, so that a block could not do it.
     """
     most_refused = MAX_REFUSED * counts[:, COUNT]
-    places, refused = np.zeros(len(counts), np.uint32), counts[:, REFUSED].copy()
+    regions, refused = np.zeros(len(counts), np.uint32), counts[:, REFUSED].copy()
     # Most programs are in decimal mode for a few instructions only; some stay in it.
     stays_decimal = counts[:, DECIMAL].sum() > MAX_REFUSED * counts[:, COUNT].sum()
     if not stays_decimal:
         refused += counts[:, DECIMAL]
     for column, reached in enumerate(PROFILED, REACHED):
         often = counts[:, column] > most_refused
-        places[often] |= reached
+        regions[often] |= reached
         refused[~often] += counts[~often, column]
-    one_register = (places == PLACES["kToTia"]) & (counts[:, OTHER_REGISTER] <= most_refused)
+    one_register = (regions == REGIONS["kToTia"]) & (counts[:, OTHER_REGISTER] <= most_refused)
     refused[one_register] += counts[one_register, OTHER_REGISTER]
     if stays_decimal:
-        places |= PLACES["kInDecimal"]
-    return places, one_register, refused
+        regions |= REGIONS["kInDecimal"]
+    return regions, one_register, refused

@@ -20,7 +20,7 @@ from cule.translation.blocks import MAX_INSTRUCTIONS, share_of
 from cule.translation.executed import INDEXED
 from cule.translation.source import BLOCK_CODE, QUIET_BLOCK
 
-PROFILED_TIA = executed.PROFILED.index(executed.PLACES["kToTia"])
+PROFILED_TIA = executed.PROFILED.index(executed.REGIONS["kToTia"])
 
 
 def test_translation_needs_a_gpu_and_one_game() -> None:
@@ -49,7 +49,7 @@ def test_blocks_follow_the_profile() -> None:
             ran, refused = counts[instruction.offset, [executed.COUNT, executed.REFUSED]].tolist()
             assert ran >= executed.LEAST_COUNT
             for column, reached in enumerate(executed.PROFILED, executed.REACHED):
-                if reached & instruction.places != reached:
+                if reached & instruction.regions != reached:
                     refused += int(counts[instruction.offset, column])
             if instruction.register is not None:
                 refused += int(counts[instruction.offset, executed.OTHER_REGISTER])

@@ -62,11 +62,11 @@ struct WarpGroup {
   bool any;        // some lane of the warp still has something to do in this turn
   bool mine;       // this lane goes on
   uint32_t lanes;  // a bit for each lane that goes on
-  uint32_t until;  // the lowest place at which other lanes wait
+  uint32_t until;  // the lowest pc_order at which other lanes wait
 
-  // Whether all of them are here, and `place` is before the places where other lanes wait.
-  __device__ __forceinline__ bool goes_on_at(uint32_t place) const {
-    return (place < until) & (__activemask() == lanes);  // without a branch
+  // Whether all of them are here, and `pc_order` is before those at which other lanes wait.
+  __device__ __forceinline__ bool goes_on_at(uint32_t pc_order) const {
+    return (pc_order < until) & (__activemask() == lanes);  // without a branch
   }
 };
 
@@ -97,13 +97,13 @@ struct WarpPace {
     return order_key(left_at_half - left_at_three_quarters,
                      left_at_three_quarters - instructions_left);
   }
-  // All of `lanes` call this, each with its place. Those at the lowest place go on.
-  __device__ __forceinline__ WarpGroup at_lowest_place(uint32_t lanes, uint32_t place) const {
-    const uint32_t first = CULE_LEAST_OF(lanes, place);
-    const bool mine = (place == first) | (is_interpreted(first) & is_interpreted(place));
+  // All of `lanes` call this, each with its pc_order. Those at the lowest go on.
+  __device__ __forceinline__ WarpGroup at_lowest_pc_order(uint32_t lanes, uint32_t pc_order) const {
+    const uint32_t first = CULE_LEAST_OF(lanes, pc_order);
+    const bool mine = (pc_order == first) | (is_interpreted(first) & is_interpreted(pc_order));
     const uint32_t group = __ballot_sync(lanes, mine);
     const uint32_t until = group == lanes ? kNowhere
-                                          : CULE_LEAST_OF(lanes, mine ? kNowhere : place);
+                                          : CULE_LEAST_OF(lanes, mine ? kNowhere : pc_order);
     return {first != kNowhere, mine, group, until};
   }
 };
