@@ -43,7 +43,7 @@ def test_scores_do_not_depend_on_processes(run, monkeypatch):
 
     monkeypatch.setattr(evaluation, "tqdm", Bar)
     for num_processes in (1, 2, 9):
-        args = wanted(run, max_frames=400, num_processes=num_processes)
+        args = wanted(run, max_frames=200, num_processes=num_processes)
         rows.append(evaluation.evaluate(args)[0])
     # The bar has counted all episodes.
     assert set(bars) == {("breakout, sticky 0.25", 20, 20)}
@@ -101,7 +101,7 @@ def test_envs_are_as_many_as_threads_need():
 
     def scores(episodes, num_threads):
         evaluator = evaluator_module.Evaluator(
-            "breakout", episodes, torch.device("cpu"), sticky=0.25, max_frames=400,
+            "breakout", episodes, torch.device("cpu"), sticky=0.25, max_frames=200,
             num_threads=num_threads,
         )  # fmt: skip
         try:
@@ -109,8 +109,8 @@ def test_envs_are_as_many_as_threads_need():
         finally:
             evaluator.close()
 
-    (found, envs), (expected, all_envs) = scores(48, 1), scores(48, 6)
-    assert (envs, all_envs) == (8, 48)
+    (found, envs), (expected, all_envs) = scores(24, 1), scores(24, 3)
+    assert (envs, all_envs) == (8, 24)
     np.testing.assert_array_equal(found, expected)
     assert len(set(found)) > 1
 
