@@ -193,6 +193,20 @@ def test_train_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path):
     ] == before.steps
 
 
+def test_set_is_incomplete_while_its_files_are_replaced(tmp_path, monkeypatch):
+    """As by a run that is resumed, and saves at the same step again."""
+    save(tmp_path, 100, {"number": 1})
+    seen, write = [], torch.save
+
+    def watched(*args):
+        seen.append(checkpoint.complete_sets(tmp_path))
+        write(*args)
+
+    monkeypatch.setattr(torch, "save", watched)
+    save(tmp_path, 100, {"number": 2})
+    assert seen == [[]] and len(checkpoint.complete_sets(tmp_path)) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("damaged", [0, 1])
 def test_train_two_processes_resume_from_the_same_checkpoint(damaged, tmp_path):
