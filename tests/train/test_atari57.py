@@ -111,7 +111,7 @@ def test_games_that_take_longest_to_evaluate_come_first():
     ({"total_frames": 0}, "expected total_frames to be at least 1, got 0"),
     ({"max_frames": 0}, "expected max_frames to be at least 1, got 0"),
     ({"per_gpu": 0}, "expected per_gpu to be at least 1, got 0"),
-    ({"num_threads": -1}, "expected num_threads to be at least 0, got -1"),
+    ({"num_threads": -1}, "expected num_threads to be from 0 to 1024, got -1"),
 ])  # fmt: skip
 def test_suite_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):

@@ -333,7 +333,7 @@ def test_threads_of_an_evaluation_end_when_one_fails():
         ),
         ({"num_steps": 0}, "num_steps to be at least 1, got 0"),
         ({"steps_per_update": 9}, r"steps_per_update to be at most num_steps \(4\), as .*, got 9"),
-        ({"num_threads": -1}, "num_threads to be at least 0, got -1"),
+        ({"num_threads": -1}, "num_threads to be from 0 to 1024, got -1"),
         ({"seed": 2**40}, "seed to be from 0 to 4294967295, got 1099511627776"),
         ({"gamma": 3.0}, "gamma to be from 0 to 1, got 3.0"),
         ({"width": 0.0}, "width to be above 0, got 0.0"),
@@ -357,9 +357,9 @@ def test_train_refuses_to_resume_another_run(tmp_path):
 
 
 @pytest.mark.parametrize("changes, message", [
-    ({"episodes": 0}, "episodes to be at least 1, got 0"),
+    ({"episodes": 0}, "episodes to be from 1 to 1000000, got 0"),
     ({"sticky": (0.0, 3.0)}, "sticky to be from 0 to 1, got 3.0"),
-    ({"max_frames": 0}, "max_frames to be at least 1, got 0"),
+    ({"max_frames": 0}, "max_frames to be from 1 to 2147483647, got 0"),
     ({}, "expected a run folder with checkpoints, as training writes it, got"),
 ])  # fmt: skip
 def test_evaluate_refuses_settings_that_do_not_fit(tmp_path, changes, message):
