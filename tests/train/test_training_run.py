@@ -16,6 +16,7 @@ from training_runs import assert_same, saved, settings, trained, without_times
 
 from cule.disk.claims import Claim
 from cule.train.checkpoints import checkpoint
+from cule.train.envs.emulator import in_parts
 from cule.train.evaluate import evaluation
 from cule.train.evaluate.evaluator import Evaluator, groups_of
 from cule.train.logs import pictures
@@ -213,31 +214,40 @@ def test_train_on_ale_py_counts_the_same_and_can_be_evaluated(tmp_path):
 
 
 def counted_steps(evaluator, monkeypatch):
-    """The rewards that each env gives, by group and env."""
-    given = [[[] for _ in group] for group in evaluator.envs]
+    """The rewards of each step of an episode, by the seed with which the episode began."""
+    given = {}
 
-    def counted(rewards, receive):
-        def recv():
-            result = receive()
-            rewards.append(result[1][0])
+    def count(env):
+        begin, receive, now = env.reset, env.recv, []
+
+        def reset(*, seed):
+            result = begin(seed=seed)
+            now[:] = [given.setdefault(seed, [])]
             return result
 
-        return recv
+        def recv():
+            result = receive()
+            if now:
+                now[0].append(result[1][0])
+            return result
 
-    for group, lists in zip(evaluator.envs, given, strict=True):
-        for env, rewards in zip(group, lists, strict=True):
-            monkeypatch.setattr(env, "recv", counted(rewards, env.recv))
+        monkeypatch.setattr(env, "reset", reset)
+        monkeypatch.setattr(env, "recv", recv)
+
+    for group in evaluator.envs:
+        for env in group:
+            count(env)
     return given
 
 
 def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
     evaluator = Evaluator("pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1)
-    [given] = counted_steps(evaluator, monkeypatch)
+    given = counted_steps(evaluator, monkeypatch)
     scores = evaluator.scores(lambda seen: torch.full((len(seen), 6), 1 / 6).log(), seed=0)
     evaluator.close()
     # Cut after 300 frames: 75 steps, in which the opponent wins points.
-    assert [len(rewards) for rewards in given] == [75] * 4
-    assert scores.tolist() == [sum(rewards) for rewards in given] and (scores < 0).any()
+    assert {seed: len(rewards) for seed, rewards in given.items()} == dict.fromkeys(range(4), 75)
+    assert scores.tolist() == [sum(given[seed]) for seed in range(4)] and (scores < 0).any()
 
 
 def scores_and_steps(num_threads, monkeypatch, **more):
@@ -253,7 +263,8 @@ def scores_and_steps(num_threads, monkeypatch, **more):
 
     scores = evaluator.scores(policy, seed=3, **more)
     evaluator.close()
-    return scores, [[len(rewards) for rewards in group] for group in given]
+    steps = [len(given.get(3 + number, [])) for number in range(20)]
+    return scores, [steps[part] for part in in_parts(20, groups_of(20, torch.device("cpu")))]
 
 
 def test_scores_do_not_depend_on_threads_and_no_env_waits_for_another(monkeypatch):
