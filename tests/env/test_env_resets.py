@@ -84,6 +84,25 @@ def test_pool_autoresets_start_from_states_of_the_pool(mode: str, device: str) -
     assert resets >= 32
 
 
+def test_pool_resets_restore_cartridge_bytes_and_go_on_drawing(device: str) -> None:
+    """A pool of one state: a new game is the first one, but its sticky actions are others."""
+    env = cule.AtariEnv(
+        "pitfall2", 2, device=device, reset_pool_size=1, repeat_action_probability=0.5
+    )
+    actions, games = np.random.default_rng(0).integers(18, size=(60, 2)), []
+    for seed in (0, None):
+        env.reset(seed=seed)
+        begun = env.clone_state().tensors
+        for row in actions:
+            env.step(row)
+        games.append((begun, env.clone_state().tensors))
+    (first, end), (second, other_end) = games
+    for name in ("ram", "cartridge_bytes"):
+        assert torch.equal(first[name], second[name])
+    assert not torch.equal(first["cartridge_bytes"], end["cartridge_bytes"])
+    assert not torch.equal(end["ram"], other_end["ram"])
+
+
 def test_observation_of_a_new_episode_has_one_frame(device: str) -> None:
     for size in (0, 4):
         env = make("breakout", 3, device, reset_pool_size=size)
