@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 
 import cule
-from cule.programs.command_line import listed, run_one_of, told
+from cule.programs.command_line import exit_status_of, listed, run_one_of
 from cule.programs.directory import PROGRAMS
 
 LIBRARIES = ("gymnasium", "ale-py", "numpy")
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program that the command line names; returns the exit status."""
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["--version"]:
-        return told("cule", lambda: print(versions()))
+        return exit_status_of("cule", lambda: print(versions()))
     return run_one_of("cule", PROGRAMS, overview, words)
 
 

@@ -23,7 +23,7 @@ from cule import __main__ as overview
 from cule import play, record
 from cule.env.screens import mosaic
 from cule.programs import command_line
-from cule.programs.command_line import Parser, told
+from cule.programs.command_line import Parser, exit_status_of
 from cule.train import __main__ as trainings
 from tests.support import warm
 
@@ -324,7 +324,7 @@ def test_an_output_that_nobody_takes_is_a_sentence(to, wrong, what, buffered, ca
     def program() -> int:
         if what == "--help":
             return command_line.run_main(Parser(prog="train"), len, [what])
-        return told("train", lambda: print(what))
+        return exit_status_of("train", lambda: print(what))
 
     reading, writing = os.pipe()
     os.close(reading)
@@ -343,6 +343,6 @@ def test_an_output_that_nobody_takes_is_a_sentence(to, wrong, what, buffered, ca
 def test_a_program_runs_without_outputs(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stderr", None)
-    assert told("train", lambda: sys.stdout.write(sys.stderr.write("a") * "b") * 0) == 0
+    assert exit_status_of("train", lambda: sys.stdout.write(sys.stderr.write("a") * "b") * 0) == 0
     sys.stdout.close()
     sys.stderr.close()

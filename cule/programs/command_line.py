@@ -132,7 +132,7 @@ def _streams() -> Iterator[None]:
         ) from output.problem
 
 
-def told(
+def exit_status_of(
     name: str,
     run: Callable[[], Any],
     shortages: tuple[type[Exception], ...] = SHORTAGES,
@@ -184,14 +184,16 @@ def run_main(
         interrupted: the message after Ctrl-C.
 
     Returns:
-        The exit status, as of `told`.
+        The exit status, as of `exit_status_of`.
 
     Raises:
         Exception: any other error, with its traceback.
     """
     # Threads and CUDA say by a RuntimeError what the machine lacks.
     lacking = (*SHORTAGES, RuntimeError)
-    return told(parser.program, lambda: run(parser.parse_args(argv)), lacking, interrupted)
+    return exit_status_of(
+        parser.program, lambda: run(parser.parse_args(argv)), lacking, interrupted
+    )
 
 
 def listed(lines: Mapping[str, str]) -> list[str]:
@@ -221,11 +223,11 @@ def run_one_of(
     if name in programs:
         return int(importlib.import_module(programs[name][0]).main(arguments))
 
-    def tell() -> None:
+    def run_overview() -> None:
         if name not in ("--help", "-h"):
             close = difflib.get_close_matches(name, programs, n=1)
             hint = f"; the closest is {close[0]!r}" if close else ""
             raise InvalidValue(f"expected one of {', '.join(programs)}, got {name!r}{hint}")
         print(overview())
 
-    return told(program, tell)
+    return exit_status_of(program, run_overview)

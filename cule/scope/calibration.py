@@ -124,9 +124,9 @@ def kinds() -> list[Kind]:
     return [_used()[:count] for count in range(len(_used()) + 1)]
 
 
-def costs_of_loops(tell: Callable[[str], None]) -> Costs:
+def costs_of_loops(progress: Callable[[str], None]) -> Costs:
     """What book-keeping costs in small loops."""
-    tell("small loops")
+    progress("small loops")
     costs = measure_loops()
     device = torch.device(default_device())
     costs.about = {
@@ -163,18 +163,18 @@ def fitted(costs: Costs, program: Program, turns: Sequence[Sequence[Process]]) -
     return costs
 
 
-def calibrate(program: Program | None, repeats: int, tell: Callable[[str], None]) -> Costs:
+def calibrate(program: Program | None, repeats: int, progress: Callable[[str], None]) -> Costs:
     """What book-keeping costs, in a program if there is one.
 
     Args:
         program: the program.
         repeats: how many windows it has with each set of instruments.
-        tell: is called with what is measured next.
+        progress: is called with what is measured next.
 
     Raises:
         RuntimeError: the command fails.
     """
-    costs = costs_of_loops(tell)
+    costs = costs_of_loops(progress)
     if program is None:
         return costs
-    return fitted(costs, program, list(measure(program, kinds(), repeats, tell)))
+    return fitted(costs, program, list(measure(program, kinds(), repeats, progress)))

@@ -67,7 +67,9 @@ class Bias:
 COMPARED: tuple[Kind, Kind] = ((), INSTRUMENTS)
 
 
-def check(program: Program, turns: int, costs: Costs | None, tell: Callable[[str], None]) -> Bias:
+def check(
+    program: Program, turns: int, costs: Costs | None, progress: Callable[[str], None]
+) -> Bias:
     """Measures the bias.
 
     Args:
@@ -75,14 +77,14 @@ def check(program: Program, turns: int, costs: Costs | None, tell: Callable[[str
         turns: how many windows of each kind.
         costs: of the book-keeping; None: each turn has windows that calibrate, too, before those
             that are compared.
-        tell: is called with what is measured next.
+        progress: is called with what is measured next.
 
     Raises:
         RuntimeError: the command fails.
     """
-    loops = None if costs else calibration.costs_of_loops(tell)
+    loops = None if costs else calibration.costs_of_loops(progress)
     before = [] if costs else calibration.kinds()
-    measured = list(measure(program, [*before, *COMPARED], turns, tell))
+    measured = list(measure(program, [*before, *COMPARED], turns, progress))
     if loops is not None:
         costs = calibration.fitted(loops, program, [turn[: len(before)] for turn in measured])
     count = program.iterations[1] - program.iterations[0]

@@ -97,7 +97,7 @@ def run_once(program: Program, kind: Kind, folder: Path) -> Process:
 
 
 def measure(
-    program: Program, kinds: Sequence[Kind], turns: int, tell: Callable[[str], None]
+    program: Program, kinds: Sequence[Kind], turns: int, progress: Callable[[str], None]
 ) -> Iterator[list[Process]]:
     """The windows of each turn, one of each kind.
 
@@ -105,7 +105,7 @@ def measure(
         program: what is run.
         kinds: sets of instruments.
         turns: how many windows of each kind.
-        tell: is called with what is measured next.
+        progress: is called with what is measured next.
 
     Raises:
         RuntimeError: the command fails.
@@ -113,7 +113,7 @@ def measure(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if program.together:
-            tell(f"{turns} turns in one run")
+            progress(f"{turns} turns in one run")
             each = [f"--turn={name_of(kind)}" for kind in kinds]
             _run(program, ["--out", str(folder), "--turns", str(turns), *each])
         for turn in range(turns):
@@ -122,6 +122,6 @@ def measure(
                 if program.together:
                     windows.append(_read(program, folder_of(folder, turn, place)))
                 else:
-                    tell(f"turn {turn + 1} with {name_of(kind)}")
+                    progress(f"turn {turn + 1} with {name_of(kind)}")
                     windows.append(run_once(program, kind, folder))
             yield windows

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import tyro
 
-from cule.programs.command_line import told
+from cule.programs.command_line import exit_status_of
 
 Args = TypeVar("Args")
 
@@ -39,7 +39,7 @@ def run_program(
         words: the command line (None: that of the process).
 
     Returns:
-        The exit status, as of `told`.
+        The exit status, as of `exit_status_of`.
     """
     name = program.split(" ")[-1].removesuffix(".py").rpartition(".")[2]
-    return told(name, lambda: run(tyro.cli(settings, prog=program, args=words)))
+    return exit_status_of(name, lambda: run(tyro.cli(settings, prog=program, args=words)))

@@ -31,7 +31,7 @@ from cule.train.run.run import Run
 from cule.train.run.stopper import Stopper
 from cule.train.settings import begin
 from cule.train.trainer import Trainer
-from cule.train.tune import kept
+from cule.train.tune import cache
 
 LEAST_TORCH = (2, 11)
 
@@ -136,14 +136,14 @@ def explain(make: Make, args: Any) -> str:
     with _joined(args) as processes:
         if args.tuned:
             seen = preview(make, args.on(processes.device), processes.device)
-            args = dataclasses.replace(args, **kept.chosen(args, seen, processes))
+            args = dataclasses.replace(args, **cache.tuned_settings(args, seen, processes))
             processes = processes.with_layout(Layout.parse(args.layout))
         args = args.on(processes.device)
-        args.check(len(processes.having("act")))
+        args.check(len(processes.ranks("act")))
         trainer = Trainer(make, args, processes)
         text = trainer.plan.explain()
         if processes.partners:
-            acting = processes.broadcast(text, processes.having("act")[0])
+            acting = processes.broadcast(text, processes.ranks("act")[0])
             text = f"Processes that learn\n\n{text}\n\nProcesses that act\n\n{acting}"
         trainer.close()
     return text

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cule.errors import InvalidValue
-from cule.programs.command_line import told
+from cule.programs.command_line import exit_status_of
 from cule.train.run.stopper import Stopper
 
 CONTROL, VISIBLE = "nvidia-cuda-mps-control", "CUDA_VISIBLE_DEVICES"
@@ -123,7 +123,7 @@ def main() -> int:
             return 0
         return run(words[1:] if words[:1] == ["--"] else words)
 
-    return told("mps", chosen)
+    return exit_status_of("mps", chosen)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from cule.train.algorithm import Algorithm
-from cule.train.lowering.returned import check_schedules, number_of
+from cule.train.lowering.method_checks import check_schedules, number_of
 
 
 class Schedules:

@@ -24,10 +24,10 @@ from cule.train.learning import Learning
 from cule.train.lowering.attributes import Attributes
 from cule.train.lowering.lower import lower
 from cule.train.lowering.making import make_algorithm
+from cule.train.lowering.method_checks import check_learning
 from cule.train.lowering.networks import Networks, by_name, make_networks, make_optimizer
-from cule.train.lowering.returned import check_learning
+from cule.train.lowering.sandbox import Sandbox
 from cule.train.lowering.settings_read import Make
-from cule.train.lowering.trials import Trials
 from cule.train.plan import annotate
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
@@ -106,11 +106,11 @@ class Trainer:
         self.unread = self.nets.unread | unread
         saved_elsewhere = [*self.nets.all(), self.collector.env, optimizer]
         self.attributes = Attributes(algorithm, saved_elsewhere)
-        self.trials = Trials(self.attributes, self.nets.all(), self.device)
+        self.sandbox = Sandbox(self.attributes, self.nets.all(), self.device)
         reduction = _reduction_of(processes, self.nets)
         self.schedules = Schedules(algorithm)
         self.lowered = lower(
-            algorithm, self.nets, self.collector, optimizer, reduction, self.trials, latest_start
+            algorithm, self.nets, self.collector, optimizer, reduction, self.sandbox, latest_start
         )
         self.learner = self.lowered.learner
         program, messages = self.lowered.program, None
@@ -130,7 +130,7 @@ class Trainer:
 
     def _place(self) -> tuple[int, int]:
         """This process's number among those that act, then those that learn, and envs of each."""
-        processes, actors = self.processes, self.processes.having("act")
+        processes, actors = self.processes, self.processes.ranks("act")
         number = actors.index(processes.rank) if processes.acts else len(actors) + processes.rank
         return number, self.args.num_envs // len(actors)
 
@@ -175,7 +175,7 @@ class Trainer:
                 )  # fmt: skip
                 facts = facts_of(collector)
         if processes.partners:
-            facts = processes.broadcast(facts, processes.having("act")[0])
+            facts = processes.broadcast(facts, processes.ranks("act")[0])
         if not processes.acts:
             assert facts is not None, "a process that acts has sent them"
             num_envs *= len(processes.partners)
@@ -205,7 +205,7 @@ class Trainer:
 
         What is compiled or loaded at the first use is there when the training begins.
         """
-        with self.trials([self.learner.turn, self.learner.metrics]):
+        with self.sandbox([self.learner.turn, self.learner.metrics]):
             self.plan.warm_up()
 
     def _allocated(self) -> int:
@@ -256,7 +256,7 @@ class Trainer:
         """How many times the networks were updated."""
         if self.processes.learns:
             return self.phases * self.lowered.updates
-        rows = self.args.num_envs // len(self.processes.having("learn"))
+        rows = self.args.num_envs // len(self.processes.ranks("learn"))
         return self.phases * self.algorithm.learning().updates(rows)
 
     @property
@@ -269,13 +269,13 @@ class Trainer:
         }
         return by_name(list(nets), list(nets.values()))
 
-    def iterate(self, tell: Callable[[int], object] = lambda frames: None) -> None:
+    def iterate(self, progress: Callable[[int], object] = lambda frames: None) -> None:
         """Executes an iteration: some steps, and a phase of learning once there is enough.
 
         Does not wait for the device.
 
         Args:
-            tell: called with the frames so far, now and then.
+            progress: called with the frames so far, now and then.
         """
         learns_from = self.frames
         if not self.lag:
@@ -288,7 +288,7 @@ class Trainer:
         each, after = self.args.num_envs * FRAMESKIP, self._phases_at(self.steps + self.period)
         learns = self.processes.learns and after > self.phases
         checks = learns and self.learner.checks_in(after)
-        self.plan.run(tell=lambda steps: tell(steps * each), captured=not checks)
+        self.plan.run(progress=lambda steps: progress(steps * each), captured=not checks)
 
     def adapt(self, seconds: float) -> None:
         """Lets emulation on a GPU follow what is played: its code, and where it runs.
@@ -345,7 +345,7 @@ class Trainer:
 def _reduction_of(processes: ProcessGroup, nets: Networks) -> Reduction | None:
     """What averages the gradients of the processes that learn; None: one process learns."""
     gradient = nets.weights.gradient
-    if len(processes.having("learn")) == 1:
+    if len(processes.ranks("learn")) == 1:
         return None
     reduction = make_reduction(processes.layout.learners_by_device(processes.size), gradient)
     if reduction is not None:

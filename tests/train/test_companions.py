@@ -98,7 +98,7 @@ def wait(trial):
     time.sleep(600)
 
 args = Args(device="cpu", num_threads=1, num_batches=2, num_steps=4)
-train.tune(A2C, args, {"num_envs": [8]}, again=True, tell=wait)
+train.tune(A2C, args, {"num_envs": [8]}, again=True, on_trial=wait)
 """
 
 

@@ -15,8 +15,8 @@ from torch import nn
 
 import cule
 from cule import train
-from cule.train.lowering.returned import LOGGED
-from cule.train.lowering.settings_read import made
+from cule.train.lowering.method_checks import LOGGED
+from cule.train.lowering.settings_read import instantiate
 from cule.train.plan.index import T, U
 from tests.train.walker import Corridor, Walker, trainer_of, weights
 
@@ -223,7 +223,7 @@ def changing(args, context):
 ])  # fmt: skip
 def test_algorithm_that_changes_its_settings_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
-        made(make, train.Args(), train.Context(torch.device("cpu"), 2))
+        instantiate(make, train.Args(), train.Context(torch.device("cpu"), 2))
 
 
 def test_names_that_a_checkpoint_would_mix_up_are_refused():

@@ -121,13 +121,13 @@ def test_tune_finds_what_is_fastest_and_keeps_it(folder, monkeypatch):
     space = {"num_envs": (2, 8), "num_steps": (4,)}
     told = []
     monkeypatch.setattr(tuning, "SECONDS", 0.05)
-    found = train.tune(ppo.PPO, small(), space, tell=told.append)
+    found = train.tune(ppo.PPO, small(), space, on_trial=told.append)
     assert {one.settings["num_envs"] for one in told} == {2, 8}
     assert found.best.fps == max(one.fps for one in found.trials) > 0
     assert found.combinations == 2 and found.complete and not found.again
     # It is there at once.
     told.clear()
-    again = train.tune(ppo.PPO, small(), space, tell=told.append)
+    again = train.tune(ppo.PPO, small(), space, on_trial=told.append)
     assert told == [] and again.again
     assert dataclasses.replace(again, again=False) == found
     (file,) = folder.glob("tuned/*.json")

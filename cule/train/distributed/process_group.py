@@ -81,7 +81,7 @@ class ProcessGroup:
         device = choose_device(_place(layout, self.rank, self.size, str(self.device)))
         return self if layout == self.layout else replace(self, device=device, layout=layout)
 
-    def having(self, part: Part) -> list[int]:
+    def ranks(self, part: Part) -> list[int]:
         """The processes that act, or that learn."""
         return self.layout.ranks(self.size, part)
 
@@ -93,12 +93,12 @@ class ProcessGroup:
     @property
     def acts(self) -> bool:
         """Whether this process acts."""
-        return self.rank in self.having("act")
+        return self.rank in self.ranks("act")
 
     @property
     def learns(self) -> bool:
         """Whether this process learns."""
-        return self.rank in self.having("learn")
+        return self.rank in self.ranks("learn")
 
     @property
     def role(self) -> str:
@@ -107,7 +107,7 @@ class ProcessGroup:
 
     def role_of(self, rank: int) -> str:
         """What a process does, in a word."""
-        acts, learns = (rank in self.having(part) for part in BOTH)
+        acts, learns = (rank in self.ranks(part) for part in BOTH)
         return "acting and learning" if acts and learns else "acting" if acts else "learning"
 
     @property
@@ -116,7 +116,7 @@ class ProcessGroup:
 
         There is none if all processes act and learn.
         """
-        actors, learners = self.having("act"), self.having("learn")
+        actors, learners = self.ranks("act"), self.ranks("learn")
         if self.acts and self.learns:
             return []
         each = len(actors) // len(learners)

@@ -75,7 +75,7 @@ def _share(
     device: torch.device,
     sticky: float,
     share: tuple[int, int] = (0, 1),
-    tell: Callable[[int], object] = lambda ended: None,
+    on_ended: Callable[[int], object] = lambda ended: None,
 ) -> np.ndarray:
     """The scores of a share of the episodes, in this process.
 
@@ -86,7 +86,7 @@ def _share(
         device: where the policy computes.
         sticky: probability of sticky actions.
         share: as in Evaluator.
-        tell: likewise.
+        on_ended: likewise.
     """
     number, shares = share
     threads = in_parts(args.num_threads or usable_cpus(), shares)[number]
@@ -96,7 +96,7 @@ def _share(
         num_threads=max(1, threads.stop - threads.start),
     )  # fmt: skip
     try:
-        scores = evaluator.scores(policy, args.seed, greedy=args.greedy, tell=tell)
+        scores = evaluator.scores(policy, args.seed, greedy=args.greedy, on_ended=on_ended)
     finally:
         evaluator.close()
     assert scores is not None, "nothing stops it"
@@ -120,11 +120,11 @@ def _send_share(
 
 
 def _from_processes(
-    state: dict[str, Any], args: Args, sticky: float, count: int, tell: Callable[[int], object]
+    state: dict[str, Any], args: Args, sticky: float, count: int, on_ended: Callable[[int], object]
 ) -> np.ndarray:
     """The scores of all episodes, of which each of `count` processes plays a share.
 
-    `tell` is called with how many episodes a process has played when it has ended.
+    `on_ended` is called with how many episodes a process has played when it has ended.
 
     Raises:
         RuntimeError: a process was killed.
@@ -152,7 +152,7 @@ def _from_processes(
             ready = connection.wait(waiting)
             for ours in (ours for ours in waiting if ours in ready):
                 found[ours] = _received(ours, workers[ours], count)
-                tell(len(found[ours]))
+                on_ended(len(found[ours]))
     finally:
         for ours, worker in workers.items():
             worker.terminate()
@@ -211,7 +211,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
             scores = (
                 _from_processes(state, args, sticky, count, bar.update)
                 if count > 1
-                else _share(policy, state, args, device, sticky, tell=bar.update)
+                else _share(policy, state, args, device, sticky, on_ended=bar.update)
             )
         row = row_of(
             system="ale-py", mode="evaluation", game=trained["game"], num_envs=args.episodes,

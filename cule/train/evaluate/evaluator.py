@@ -107,7 +107,7 @@ class Evaluator:
         *,
         greedy: bool = False,
         stop: Callable[[], bool] = lambda: False,
-        tell: Callable[[int], object] = lambda ended: None,
+        on_ended: Callable[[int], object] = lambda ended: None,
     ) -> np.ndarray | None:
         """Plays all episodes.
 
@@ -117,13 +117,13 @@ class Evaluator:
             seed: of the envs and of the actions, which have random generators of their own.
             greedy: take the most probable action.
             stop: called before each step of a group; True ends the evaluation.
-            tell: called with how many episodes have just ended, by one thread at a time.
+            on_ended: called with how many episodes have just ended, by one thread at a time.
 
         Returns:
             (episodes of the share,) float64, the scores, of unclipped rewards; None if it was
             stopped.
         """
-        over, telling = threading.Event(), threading.Lock()
+        over, lock = threading.Event(), threading.Lock()
         parts, first = iter(self._parts), self._parts[0].start
         scores = np.zeros(self._parts[-1].stop - first)
         # A thread has to be told on which stream the weights were made.
@@ -131,8 +131,8 @@ class Evaluator:
         stream = torch.cuda.current_stream(self.device) if cuda else None
 
         def ended(count: int) -> None:
-            with telling:
-                tell(count)
+            with lock:
+                on_ended(count)
 
         def play(envs: list[ale_py.AtariVectorEnv]) -> None:
             on_stream = nullcontext() if stream is None else torch.cuda.stream(stream)

@@ -16,8 +16,8 @@ from cule.train.checkpoints import checkpoint
 from cule.train.evaluate.evaluator import Policy
 from cule.train.import_path import find, settings_from
 from cule.train.lowering.attributes import Attributes
+from cule.train.lowering.method_checks import check_scores
 from cule.train.lowering.networks import by_name
-from cule.train.lowering.returned import check_scores
 from cule.train.nn.models import to_channels_last
 from cule.train.settings import Args
 

@@ -14,9 +14,9 @@ from cule.errors import InvalidValue
 from cule.train.declaration import Acting
 from cule.train.envs.async_cpu import AsyncCpuEnvs
 from cule.train.envs.collector import Collector
+from cule.train.lowering.method_checks import check_dtypes, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
-from cule.train.lowering.returned import check_dtypes, check_tensors
 from cule.train.nn import draws
 from cule.train.nn.weights import copy_weights
 from cule.train.plan.index import Index
@@ -43,7 +43,7 @@ def _draws_at(p: Parts, step: torch.Tensor) -> AbstractContextManager[None]:
 def declare_acting(p: Parts, acting: Acting) -> None:
     """Appends how actions are chosen."""
     names, t, kept_of = list(p.actors), p.t, p.declaration.kept
-    returned = _try_acting(p, acting)
+    returned = _probe_acting(p, acting)
     evaluated = [name for name in p.algorithm.evaluates if name in returned]
     kept = ["actions", *p.algorithm.keeps.keys() - {"actions"}]
     outputs = [*kept, *acting.writes]
@@ -68,7 +68,7 @@ def declare_acting(p: Parts, acting: Acting) -> None:
 
 
 @torch.no_grad()
-def _try_acting(p: Parts, acting: Acting) -> Mapping[str, torch.Tensor]:
+def _probe_acting(p: Parts, acting: Acting) -> Mapping[str, torch.Tensor]:
     """What act returns for zeros, checked."""
     reads = (p.declaration.observation[p.t], *acting.reads)
     values = [p.blank(access).all()[0] for access in reads]

@@ -11,10 +11,10 @@ from cule.errors import InvalidValue
 from cule.train.algorithm import Nets
 from cule.train.batch import Batch, Rows, Used
 from cule.train.lowering import chunks
-from cule.train.lowering.loss_trial import LossTrial
+from cule.train.lowering.loss_probe import LossProbe
+from cule.train.lowering.method_checks import check_loss, check_norm
 from cule.train.lowering.parts import Parts
-from cule.train.lowering.returned import check_loss, check_norm
-from cule.train.lowering.trials import unchanged
+from cule.train.lowering.sandbox import unchanged
 from cule.train.plan import annotate
 from cule.train.plan.program import Work
 
@@ -24,7 +24,7 @@ class Learner:
 
     Args:
         parts: what the algorithm is lowered with.
-        tried: what its loss was seen to read and return.
+        probe: what its loss was seen to read and return.
         work: what a gradient needs, and how many rows are computed at once.
         turn: (1,) int64 on the device, updates modulo `turns`.
         turns: how many groups, or minibatches of an epoch, take turns.
@@ -35,11 +35,11 @@ class Learner:
         metrics: float64 on the device, sums over updates of `names`.
     """
 
-    def __init__(self, parts: Parts, tried: LossTrial, work: Work, turn: torch.Tensor, turns: int):
+    def __init__(self, parts: Parts, probe: LossProbe, work: Work, turn: torch.Tensor, turns: int):
         self.algorithm, self.weights = parts.algorithm, parts.nets.weights
-        self.trials, self.optimizer = parts.trials, parts.optimizer
+        self.sandbox, self.optimizer = parts.sandbox, parts.optimizer
         self.args, self.autocast = parts.algorithm.args, parts.autocast
-        self.names, self.used, self.work = tried.names, tried.used, work
+        self.names, self.used, self.work = probe.names, probe.used, work
         self.turn, self.turns = turn, turns
         self.loss: Any = self.algorithm.loss
         if self.args.compile:
@@ -68,7 +68,7 @@ class Learner:
             values = self.algorithm.loss(nets, batch)
             return torch.autograd.grad(values["loss"], self.weights.used, allow_unused=True)
 
-        with self.trials():
+        with self.sandbox():
             chunks.check(
                 gradients, nets, rows, self.used, at_once=at_once, seed=phase,
                 rewards=() if self.algorithm.brings_envs else (-1.0, 0.0, 1.0),

@@ -13,9 +13,9 @@ from cule.errors import InvalidValue
 from cule.train.batch import Batch, sample, turns_of
 from cule.train.checks import described
 from cule.train.lowering.learner import Learner
+from cule.train.lowering.method_checks import check_dtypes, check_parts, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
-from cule.train.lowering.returned import check_dtypes, check_parts, check_tensors
 from cule.train.lowering.updates import Samples, declare_updates, weights_at
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Recurrent
@@ -96,7 +96,7 @@ def _declare_evaluation(p: Parts, windows: Windows, loops: Loops) -> dict[str, R
     if not p.algorithm.evaluates:
         return {}
     program, count = p.program, windows.steps + 1
-    _try_evaluation(p)
+    _probe_evaluation(p)
     stop, names = windows.stop, list(p.trained)
     made = {}
     for name, dtype in p.algorithm.evaluates.items():
@@ -119,7 +119,7 @@ def _declare_evaluation(p: Parts, windows: Windows, loops: Loops) -> dict[str, R
 
 
 @torch.no_grad()
-def _try_evaluation(p: Parts) -> None:
+def _probe_evaluation(p: Parts) -> None:
     """Checks what `evaluate` returns for zeros."""
     nets = by_name(list(p.trained), list(p.nets.trained.values()))
     with p.autocast:
@@ -143,7 +143,7 @@ def _declare_preparation(
     reads = windows.reads | {
         name: values[last - count : last] for name, values in evaluated.items()
     }
-    asked, names = _try_preparation(p, reads)
+    asked, names = _probe_preparation(p, reads)
     reads = {name: access for name, access in reads.items() if name in asked}
 
     def function(*read: Any) -> tuple[torch.Tensor, ...]:
@@ -182,7 +182,7 @@ def prepared(
     return values
 
 
-def _try_preparation(p: Parts, reads: Mapping[str, Access]) -> tuple[set[str], list[str]]:
+def _probe_preparation(p: Parts, reads: Mapping[str, Access]) -> tuple[set[str], list[str]]:
     """What `prepare` reads and what it returns, from a call with zeros."""
     asked: set[str] = set()
     windows = {name: p.blank(access) for name, access in reads.items()}

@@ -22,10 +22,10 @@ from cule.train.lowering.acting import declare_acting, declare_emulating, declar
 from cule.train.lowering.attributes import constant_classes
 from cule.train.lowering.learner import Learner
 from cule.train.lowering.learning_phase import declare_phase
+from cule.train.lowering.method_checks import check_learning, check_names, check_parts
 from cule.train.lowering.networks import Networks
 from cule.train.lowering.parts import Parts
-from cule.train.lowering.returned import check_learning, check_names, check_parts
-from cule.train.lowering.trials import Trials, constant
+from cule.train.lowering.sandbox import Sandbox, constant
 from cule.train.nn.frame_ring import FrameRing
 from cule.train.plan.program import Program, Recurrent
 
@@ -59,7 +59,7 @@ def lower(
     collector: Collector,
     optimizer: torch.optim.Optimizer,
     reduction: Reduction | None,
-    trials: Trials,
+    sandbox: Sandbox,
     latest_start: int | None = None,
 ) -> Lowered:
     """The program of an algorithm.
@@ -70,7 +70,7 @@ def lower(
         collector: the envs of this process.
         optimizer: of the networks that are trained.
         reduction: averages the gradients of several processes; None: one process learns.
-        trials: lets its methods be tried.
+        sandbox: lets its methods be tried.
         latest_start: learning begins after so many steps, even if it is declared to begin later;
             None: as it is declared.
 
@@ -83,7 +83,7 @@ def lower(
         # torch.compile gets the observations, and has to see a plain tensor.
         deferred=not algorithm.args.compile,
     )  # fmt: skip
-    with trials(), constant(nets.named()), constant_classes(algorithm):
+    with sandbox(), constant(nets.named()), constant_classes(algorithm):
         declaration = Declaration(
             collector.num_envs, observation, algorithm.keeps, algorithm.evaluates
         )
@@ -95,7 +95,7 @@ def lower(
         program = declaration.program
         program.period = phase.learning.period
         parts = Parts(
-            algorithm, declaration, phase, nets, collector, optimizer, reduction, trials,
+            algorithm, declaration, phase, nets, collector, optimizer, reduction, sandbox,
             autocast=autocast(algorithm),
             trained={n: program.object(n, net, kept=True) for n, net in nets.trained.items()},
             actors={n: program.object(f"{n} (acting)", net) for n, net in nets.acting.items()},

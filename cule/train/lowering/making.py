@@ -13,7 +13,7 @@ from cule.rom import find_game
 from cule.train.algorithm import Algorithm, Context
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.envs.own_envs import check_envs
-from cule.train.lowering.settings_read import Make, made
+from cule.train.lowering.settings_read import Make, instantiate
 
 
 def num_actions_of(args: Any) -> int:
@@ -59,14 +59,14 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
         ValueError: there is no such game, or the algorithm or its envs cannot be used.
     """
     device, envs, num_actions = processes.device, None, 0
-    actors = processes.having("act")
+    actors = processes.ranks("act")
     with processes.all_or_none():
         if processes.acts:
             envs = _own_envs(make, args, args.num_envs // len(actors), device)
             num_actions = num_actions_of(args) if envs is None else envs.single_action_space.n
     if processes.partners:
         num_actions = processes.broadcast(num_actions, actors[0])
-    algorithm = made(make, args, Context(device, int(num_actions), envs))
+    algorithm = instantiate(make, args, Context(device, int(num_actions), envs))
     if not isinstance(make, type) and algorithm.brings_envs:
         raise InvalidValue(
             f"expected the class {type(algorithm).__name__}, which has an environment() of its "
@@ -83,4 +83,4 @@ def preview(make: Make, args: Any, device: torch.device) -> Algorithm[Any]:
         args: the settings, for the device.
         device: where it would be trained.
     """
-    return made(make, args, Context(device, num_actions_of(args)))
+    return instantiate(make, args, Context(device, num_actions_of(args)))

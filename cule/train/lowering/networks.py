@@ -14,7 +14,7 @@ from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.learning import Copy
-from cule.train.lowering.returned import check_networks, check_optimizer
+from cule.train.lowering.method_checks import check_networks, check_optimizer
 from cule.train.lowering.settings_read import NETWORKS, OPTIMIZER, reading
 from cule.train.nn.models import to_channels_last
 from cule.train.nn.weights import Weights

@@ -14,7 +14,7 @@ from cule.train.declaration import Declaration, LearningPhase
 from cule.train.distributed.reduction import Reduction
 from cule.train.envs.collector import Collector
 from cule.train.lowering.networks import Networks, by_name
-from cule.train.lowering.trials import Trials
+from cule.train.lowering.sandbox import Sandbox
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Program, Recurrent
 from cule.train.plan.stores import Window
@@ -32,7 +32,7 @@ class Parts:
         collector: the envs.
         optimizer: of the networks that are trained.
         reduction: averages the gradients of several processes; None: one process learns.
-        trials: lets the algorithm's methods be tried.
+        sandbox: lets the algorithm's methods be tried.
         autocast: in what precision networks compute.
         trained, actors, copied: the versions of networks that learn, that act, and of copies.
         envs: the versions of the envs.
@@ -45,7 +45,7 @@ class Parts:
     collector: Collector
     optimizer: torch.optim.Optimizer
     reduction: Reduction | None
-    trials: Trials
+    sandbox: Sandbox
     autocast: torch.autocast
     trained: dict[str, Recurrent]
     actors: dict[str, Recurrent]

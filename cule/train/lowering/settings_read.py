@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Context
 
-Made = TypeVar("Made")
+Result = TypeVar("Made")
 # Makes an algorithm from settings and a context, as its class does.
 Make = Callable[[Any, Context], Algorithm[Any]]
 # What the networks and the optimizer are made from.
@@ -50,7 +50,7 @@ def _check_constant(noting: Any, args: Any) -> None:
             )
 
 
-def made(make: Make, args: Any, context: Context) -> Algorithm[Any]:
+def instantiate(make: Make, args: Any, context: Context) -> Algorithm[Any]:
     """An algorithm made from settings, of which it is known what its constructor has read.
 
     Raises:
@@ -76,8 +76,8 @@ def made(make: Make, args: Any, context: Context) -> Algorithm[Any]:
 
 
 def reading(
-    algorithm: Algorithm[Any], names: tuple[str, ...], make: Callable[[], Made]
-) -> tuple[Made, set[str]]:
+    algorithm: Algorithm[Any], names: tuple[str, ...], make: Callable[[], Result]
+) -> tuple[Result, set[str]]:
     """What a method of an algorithm makes, and which of these settings it does not read.
 
     All count as read if the settings are taken together (`vars(self.args)`), and if `made` did not

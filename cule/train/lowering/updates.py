@@ -12,7 +12,7 @@ from torch import nn
 from cule.errors import InvalidValue
 from cule.train.batch import Rows, rows_of, turns_of
 from cule.train.lowering.learner import Learner
-from cule.train.lowering.loss_trial import LossTrial, try_loss
+from cule.train.lowering.loss_probe import LossProbe, probe_loss
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
 from cule.train.nn.weights import copy_weights
@@ -67,9 +67,9 @@ def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Lear
         return rows_of(p.phase.learning, p.num_envs, windows, whole, turn, chosen)
 
     blank = rows(*_blank_reads(p, samples.windows, wholes))
-    tried = try_loss(p, by_name(p.learned_names, p.learned), blank)
+    probe = probe_loss(p, by_name(p.learned_names, p.learned), blank)
     turns = turns_of(p.phase.learning, p.updates)
-    learner = Learner(p, tried, _work(p, blank, tried), turn, turns)
+    learner = Learner(p, probe, _work(p, blank, probe), turn, turns)
     state = p.program.object("learner", learner)
     # Versions of the learner's state in an update: after the gradient, the mean, the step.
     count = 3 if p.reduction else 2
@@ -109,7 +109,7 @@ def _blank_reads(
     return read, None
 
 
-def _work(p: Parts, rows: Rows, tried: LossTrial) -> Work:
+def _work(p: Parts, rows: Rows, probe: LossProbe) -> Work:
     """What a gradient's activations take, and how many rows are computed at once.
 
     Raises:
@@ -124,7 +124,7 @@ def _work(p: Parts, rows: Rows, tried: LossTrial) -> Work:
         )
     limit = max(1, chunk // rows.observations_each)
     least = rows.count if learning.whole else 1
-    return Work(rows.count, tried.bytes_each, least=least, limit=limit)
+    return Work(rows.count, probe.bytes_each, least=least, limit=limit)
 
 
 def _declare_gradient(

@@ -300,14 +300,14 @@ def pieces(step: Step) -> Iterator[Step]:
 def in_order(
     executors: Sequence[Executor],
     iteration: int,
-    tell: Callable[[int], object] = lambda steps: None,
+    progress: Callable[[int], object] = lambda steps: None,
 ) -> None:
     """Executes an iteration group by group.
 
     Args:
         executors: of all groups, in their order.
         iteration: which.
-        tell: called with the steps emulated so far, after each.
+        progress: called with the steps emulated so far, after each.
     """
     for executor in executors:
         steps = iteration * executor.period
@@ -315,4 +315,4 @@ def in_order(
             executor.make(step)
             if any(operation.role == "simulate" for operation, _ in step.calls):
                 steps += 1
-                tell(steps)
+                progress(steps)

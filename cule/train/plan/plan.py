@@ -96,7 +96,7 @@ class Plan:
     def run(
         self,
         iterations: int = 1,
-        tell: Callable[[int], object] = lambda steps: None,
+        progress: Callable[[int], object] = lambda steps: None,
         *,
         captured: bool = True,
     ) -> None:
@@ -104,16 +104,16 @@ class Plan:
 
         Args:
             iterations: how many.
-            tell: called with the steps so far while they are executed; on a GPU after an iteration
-                is launched.
+            progress: called with the steps so far while they are executed; on a GPU after an
+                iteration is launched.
             captured: use CUDA graphs, if the plan has them.
         """
         for _ in range(iterations):
             if self.launcher is not None:
                 self.launcher.run(self.iteration, captured=captured)
-                tell(self.steps + self.program.period)
+                progress(self.steps + self.program.period)
             else:
-                in_order(self.executors, self.iteration, tell)
+                in_order(self.executors, self.iteration, progress)
             self.iteration += 1
 
     def warm_up(self) -> None:

@@ -18,7 +18,7 @@ from cule.train.lowering.making import preview
 from cule.train.lowering.settings_read import Make
 from cule.train.presets import announcement
 from cule.train.settings import Args
-from cule.train.tune import kept
+from cule.train.tune import cache
 
 # These settings may differ from those of the run that is resumed: how long to train, where files
 # are and what is shown.
@@ -111,16 +111,16 @@ def open_run(make: Make, args: Any, processes: ProcessGroup) -> Opening:
     """
     begun = time.perf_counter()
     filled, tuned = args.on(processes.device), {}
-    filled.check(len(processes.having("act")))
+    filled.check(len(processes.ranks("act")))
     state = _found_state(filled, processes)
     if filled.tuned:
         before = None if state is None else state.get("tuned", {})
         seen = preview(make, filled, processes.device)
-        tuned = kept.chosen(args, seen, processes, before)
+        tuned = cache.tuned_settings(args, seen, processes, before)
         args = dataclasses.replace(args, **tuned)
         processes = processes.with_layout(Layout.parse(args.layout))
     filled = args.on(processes.device, None if state is None else state["args"])
-    filled.check(len(processes.having("act")))
+    filled.check(len(processes.ranks("act")))
     if processes.rank == 0 and filled.progress:
         name = getattr(make, "__name__", "an algorithm")
         sys.stderr.write(announcement(args, filled, processes.device, name) + "\n")

@@ -19,7 +19,7 @@ from cule.train.envs.emulator import FRAMESKIP
 from cule.train.evaluate.evaluator import Evaluator
 from cule.train.import_path import address_of
 from cule.train.logs.log import Log
-from cule.train.lowering.returned import check_scores
+from cule.train.lowering.method_checks import check_scores
 from cule.train.plan import annotate
 from cule.train.run.opening import Opening, as_saved
 from cule.train.run.result import row_before
@@ -159,7 +159,7 @@ class Run:
             max(standing.seconds - seconds, 1e-9),
             (trainer.frames - frames) / FRAMESKIP,
         )
-        count = (trainer.updates - updates) * len(self.processes.having("learn"))
+        count = (trainer.updates - updates) * len(self.processes.ranks("learn"))
         if episodes:
             standing.score = total / episodes
         values = {

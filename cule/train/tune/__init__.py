@@ -3,6 +3,6 @@
 - space.py: which settings are tried, with which candidates
 - search.py: which combinations of them
 - trial.py: one combination, measured
-- kept.py: what was found before
+- cache.py: the results of earlier searches
 - tuning.py: all of it together
 """

@@ -19,12 +19,12 @@ from typing import Any
 import tyro
 from tqdm import tqdm
 
-from cule.programs.command_line import Parser, number, told
+from cule.programs.command_line import Parser, exit_status_of, number
 from cule.scope.table import columns
 from cule.train.command import options_of
 from cule.train.import_path import program_in
 from cule.train.plan.memory import GIB
-from cule.train.tune.kept import Tuned
+from cule.train.tune.cache import Tuned
 from cule.train.tune.search import Trial
 from cule.train.tune.space import read_space
 from cule.train.tune.tuning import tune
@@ -111,20 +111,25 @@ def run(options: Namespace, words: Sequence[str]) -> None:
     Raises:
         ValueError: an argument is wrong, or no combination has worked.
     """
-    made, settings = program_in(options.algorithm)
+    make, settings = program_in(options.algorithm)
     args: Any = tyro.cli(settings, args=words, prog="python -m cule.train.tune ALGORITHM")
     space = None if options.search is None else read_space(options.search, settings)
     first = int(os.environ.get("RANK", "0")) == 0
     shown = first and args.progress
     with tqdm(unit=" trials", file=sys.stderr, disable=not shown, delay=0.1) as bar:
 
-        def tell(trial: Trial) -> None:
+        def show(trial: Trial) -> None:
             tried = " ".join(options_of(dict(trial.settings)))
             bar.set_postfix_str(f"{tried}: {trial.problem or f'{trial.fps:,.0f} FPS'}")
             bar.update()
 
         tuned = tune(
-            made, args, space, budget_seconds=options.budget_seconds, again=options.again, tell=tell
+            make,
+            args,
+            space,
+            budget_seconds=options.budget_seconds,
+            again=options.again,
+            on_trial=show,
         )
     if first:
         command = command_of(options.algorithm, words, tuned)
@@ -134,7 +139,7 @@ def run(options: Namespace, words: Sequence[str]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Searches; returns the exit status."""
-    return told("tune", lambda: run(*make_parser().parse_known_args(argv)))
+    return exit_status_of("tune", lambda: run(*make_parser().parse_known_args(argv)))
 
 
 if __name__ == "__main__":

@@ -107,17 +107,17 @@ def measure(
             processes = processes.with_layout(Layout.parse(tried.layout))
             if processes.device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(processes.device)
-            tried.check(len(processes.having("act")))
+            tried.check(len(processes.ranks("act")))
             # What comes before learning says nothing about its speed.
             trainer = Trainer(make, tried, processes, latest_start=EARLY)
             trainer.warm_up()
         with processes.all_or_none():
-            found = dataclasses.replace(_measure(trainer, seconds, left), settings=settings)
+            trial = dataclasses.replace(_measure(trainer, seconds, left), settings=settings)
     except Exception as problem:
         said = sentence_of(problem, (*SHORTAGES, RuntimeError))
         if said is None:
             raise
-        found = Trial(settings, problem=said.partition("\n")[0], no_memory=lacks_memory(problem))
+        trial = Trial(settings, problem=said.partition("\n")[0], no_memory=lacks_memory(problem))
     finally:
         if trainer is not None:
             trainer.close()
@@ -130,4 +130,4 @@ def measure(
         torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
     # All processes have to search on in the same way.
-    return dataclasses.replace(found, no_memory=processes.any(found.no_memory))
+    return dataclasses.replace(trial, no_memory=processes.any(trial.no_memory))

@@ -15,7 +15,7 @@ from cule.train.layout import Layout
 from cule.train.lowering.making import preview
 from cule.train.lowering.settings_read import Make
 from cule.train.settings import begin
-from cule.train.tune.kept import Tuned, claimed, keep, key_of, load
+from cule.train.tune.cache import Tuned, claimed, key_of, load, save
 from cule.train.tune.search import Search, Trial
 from cule.train.tune.space import Space, check_space, default_space, reserves_for_nothing
 from cule.train.tune.trial import SECONDS, measure
@@ -49,7 +49,7 @@ def tune(
     *,
     budget_seconds: float = 120.0,
     again: bool = False,
-    tell: Callable[[Trial], object] = lambda trial: None,
+    on_trial: Callable[[Trial], object] = lambda trial: None,
 ) -> Tuned:
     """Finds the settings with the most frames per second on this device, and keeps them.
 
@@ -62,7 +62,7 @@ def tune(
         search: names of settings, each with its candidates; None: tune.space.default_space.
         budget_seconds: about how long to search.
         again: search even if a result of the same search is kept.
-        tell: called with each trial.
+        on_trial: called with each trial.
 
     Returns:
         What was found.
@@ -83,12 +83,12 @@ def tune(
         check_space(space, type(args))
         space = {name: list(values) for name, values in space.items()}
         key = key_of(preview(make, filled, processes.device), processes)
-        kept = load(key)
-        if kept is not None and kept.space == space and not again:
-            return kept
+        cached = load(key)
+        if cached is not None and cached.space == space and not again:
+            return cached
         alone.enter_context(claimed(key, processes))
         done, best = _searched(
-            make, filled, space, processes, deadline, tell, all_=search is not None
+            make, filled, space, processes, deadline, on_trial, all_=search is not None
         )
         seconds = budget_seconds - (deadline - time.monotonic())
         tuned = Tuned(
@@ -96,7 +96,7 @@ def tune(
             round(seconds, 3), complete=seconds < budget_seconds,
         )  # fmt: skip
         if processes.rank == 0:
-            keep(key, tuned)
+            save(key, tuned)
         return tuned
 
 
@@ -106,7 +106,7 @@ def _searched(
     space: Space,
     processes: ProcessGroup,
     deadline: float,
-    tell: Callable[[Trial], object],
+    on_trial: Callable[[Trial], object],
     *,
     all_: bool,
 ) -> tuple[Search, Trial]:
@@ -118,7 +118,7 @@ def _searched(
         space: names of settings, each with its candidates.
         processes: this process among the others.
         deadline: when to end, as time.monotonic() says it.
-        tell: called with each trial.
+        on_trial: called with each trial.
         all_: combinations that gain nothing are tried, too.
 
     Raises:
@@ -134,7 +134,7 @@ def _searched(
         seconds = times * SECONDS
         trial = measure(make, args, settings, processes, seconds=seconds, left=patience)
         if processes.rank == 0:
-            tell(trial)
+            on_trial(trial)
         return trial
 
     def pointless(settings: Mapping[str, Any]) -> bool:

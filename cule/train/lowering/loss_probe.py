@@ -10,12 +10,12 @@ from cule.errors import InvalidValue
 from cule.train.algorithm import Nets
 from cule.train.batch import Rows
 from cule.train.checks import described
+from cule.train.lowering.method_checks import check_loss, strange_weights
 from cule.train.lowering.parts import Parts
-from cule.train.lowering.returned import check_loss, strange_weights
 
 
 @dataclass(frozen=True)
-class LossTrial:
+class LossProbe:
     """What was seen of a loss.
 
     Attributes:
@@ -29,23 +29,23 @@ class LossTrial:
     bytes_each: int
 
 
-def try_loss(p: Parts, nets: Nets, rows: Rows) -> LossTrial:
+def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
     """Computes the loss and the gradient of a few rows.
 
     Raises:
         ValueError: the loss is not a scalar with a gradient, reads what there is not or changes it,
             or does not depend on all networks and on nothing else.
     """
-    kept: dict[int, int] = {}
+    saved_bytes: dict[int, int] = {}
 
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
+    def note_saved(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
+        saved_bytes[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     count, used = min(rows.count, 2), p.nets.weights.used
     batch = rows.batch(0, count)
-    hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    hooks = torch.autograd.graph.saved_tensors_hooks(note_saved, lambda tensor: tensor)
     with p.autocast, hooks:
         values = p.algorithm.loss(nets, batch)
         check_loss(values)
@@ -69,6 +69,6 @@ def try_loss(p: Parts, nets: Nets, rows: Rows) -> LossTrial:
             f"{', '.join(batch.changed)} changed"
         )
     weights = {p.untyped_storage().data_ptr() for p in used}
-    activations = sum(size for address, size in kept.items() if address not in weights)
+    activations = sum(size for address, size in saved_bytes.items() if address not in weights)
     names = (*(name for name in values if name != "loss"), "grad_norm")
-    return LossTrial(names, tuple(sorted(batch.asked)), activations // count)
+    return LossProbe(names, tuple(sorted(batch.asked)), activations // count)

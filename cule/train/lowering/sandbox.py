@@ -44,7 +44,7 @@ def constant(nets: Mapping[str, nn.Module]) -> Iterator[None]:
         )
 
 
-class Trials:
+class Sandbox:
     """Lets an algorithm's methods be tried.
 
     Args:

@@ -103,12 +103,12 @@ def key_of(algorithm: Algorithm[Any], processes: ProcessGroup) -> Key:
     from cule import __version__
 
     args = algorithm.args
-    made = type(algorithm)
-    module = module_of(made)
+    kind = type(algorithm)
+    module = module_of(kind)
     if module.endswith(".py"):
         module = Path(module).stem  # as it is called where it is not the main program
     return Key(
-        algorithm=f"{module}:{made.__qualname__}", game=find_game(args.game).name,
+        algorithm=f"{module}:{kind.__qualname__}", game=find_game(args.game).name,
         device_name=results.machine(
             processes.device, args.num_threads or usable_cpus()
         )["device_name"],
@@ -130,10 +130,10 @@ def _trial(values: dict[str, Any]) -> Trial:
 def load(key: Key) -> Tuned | None:
     """What was found before; None if nothing can be read, or only another user's."""
     with suppress(OSError, *DAMAGE):
-        found = json.loads(content_of(key.path, own=True))["tuned"]
-        trials = [_trial(trial) for trial in found.pop("trials")]
-        best = _trial(found.pop("best"))
-        return Tuned(best=best, trials=trials, **found | {"again": True})
+        values = json.loads(content_of(key.path, own=True))["tuned"]
+        trials = [_trial(trial) for trial in values.pop("trials")]
+        best = _trial(values.pop("best"))
+        return Tuned(best=best, trials=trials, **values | {"again": True})
     return None
 
 
@@ -154,7 +154,7 @@ def claimed(key: Key, processes: ProcessGroup) -> Iterator[None]:
         yield
 
 
-def keep(key: Key, tuned: Tuned) -> None:
+def save(key: Key, tuned: Tuned) -> None:
     """Keeps a result; a warning says so if it cannot be written."""
     text = json.dumps({"key": dataclasses.asdict(key), "tuned": dataclasses.asdict(tuned)})
     try:
@@ -166,7 +166,7 @@ def keep(key: Key, tuned: Tuned) -> None:
         warnings.warn(f"the tuned settings are not kept: {problem}", stacklevel=2)
 
 
-def chosen(
+def tuned_settings(
     given: Args,
     algorithm: Algorithm[Any],
     processes: ProcessGroup,
@@ -187,23 +187,25 @@ def chosen(
     """
     key = key_of(algorithm, processes)
     if before is None:
-        found = load(key)
-        if found is None:
+        tuned = load(key)
+        if tuned is None:
             program = key.algorithm.partition(":")[0]
             raise InvalidValue(
                 f"expected a search before --tuned for {key.game} on {processes.size} x "
                 f"{key.device_name}, got none: python -m cule.train.tune {program} --game "
                 f"{key.game}"
             )
-        before = found.best.settings
+        before = tuned.best.settings
     defaults = {field.name: field.default for field in dataclasses.fields(given)}
     if unknown := [name for name in before if name not in defaults]:
         raise InvalidValue(
             f"expected settings of {type(given).__name__} to be kept in {key.path}, got "
             f"{', '.join(unknown)}: search again, or delete the file"
         )
-    made = {name: value for name, value in before.items() if getattr(given, name) == defaults[name]}
+    unset = {
+        name: value for name, value in before.items() if getattr(given, name) == defaults[name]
+    }
     if processes.rank == 0 and given.progress:
-        words = " ".join(options_of(made)) or "nothing that is not set"
+        words = " ".join(options_of(unset)) or "nothing that is not set"
         sys.stderr.write(f"Tuned for {key.device_name}: {words}\n")
-    return made
+    return unset
