@@ -125,8 +125,8 @@ def within(least: float, most: float, args: Any, *names: str) -> None:
         ValueError: one is not.
     """
     for name in names:
-        found = getattr(args, name)
-        for value in found if isinstance(found, tuple) else (found,):
+        given = getattr(args, name)
+        for value in given if isinstance(given, tuple) else (given,):
             if not least <= value <= most:
                 raise InvalidValue(f"expected {name} to be from {least} to {most}, got {value}")
 

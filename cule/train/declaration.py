@@ -14,7 +14,7 @@ from cule.train.learning import Learning
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Program, Recurrent
 
-# What is kept of each step besides the observation and the action.
+# What is stored of each step besides the observation and the action.
 STEP = {"rewards": torch.float32, "discounts": torch.float32, "played": torch.bool}
 
 
@@ -70,8 +70,8 @@ class Declaration:
         program: to which operations are added.
         observation, started: tensors over steps. started is whether an observation is the first of
             an episode.
-        kept: what is kept of each step by name: actions, rewards, discounts, played, and what
-            `keeps` and `evaluates` name.
+        stored: the tensors over steps that are stored, by name: actions, rewards, discounts,
+            played, and what `keeps` and `evaluates` name.
         steps: what is done at each step, in this order.
         phase: when and from what to learn; None: that is not declared yet.
 
@@ -91,9 +91,9 @@ class Declaration:
         self.num_envs, self.observation = num_envs, observation
         self.program = Program()
         names = {"actions": torch.int64, **STEP, **keeps}
-        self.kept = {name: self.recurrent(name, dtype) for name, dtype in names.items()}
+        self.stored = {name: self.recurrent(name, dtype) for name, dtype in names.items()}
         for name, dtype in evaluates.items():
-            self.kept[f"acting's {name}"] = self.recurrent(f"acting's {name}", dtype)
+            self.stored[f"acting's {name}"] = self.recurrent(f"acting's {name}", dtype)
         self.started = Recurrent("started", (num_envs,), torch.bool, initial=True)
         self.steps: list[Acting | Emulating] = []
         self.phase: LearningPhase | None = None

@@ -27,23 +27,23 @@ Kind = TypeVar("Kind")
 _ROOT = Path(cule.__file__).resolve().parents[1]
 
 
-def module_of(made: type) -> str:
+def module_of(kind: type) -> str:
     """The module of a class, or the path of its script."""
-    if made.__module__ != "__main__":
-        return made.__module__
+    if kind.__module__ != "__main__":
+        return kind.__module__
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     return spec.name if spec else str(Path(getattr(main, "__file__", None) or "-c").resolve())
 
 
-def address_of(made: type) -> str:
+def address_of(kind: type) -> str:
     """Module and name of a class, "examples.ppo.ppo:PPO", or its script's path and its name."""
-    return f"{module_of(made)}:{made.__qualname__}"
+    return f"{module_of(kind)}:{kind.__qualname__}"
 
 
-def program_of(made: type) -> str:
+def program_of(kind: type) -> str:
     """How the program that defines a class is called: "python -m examples.ppo.ppo"."""
-    module = module_of(made)
+    module = module_of(kind)
     return f"python {Path(module).name}" if module.endswith(".py") else f"python -m {module}"
 
 
@@ -124,18 +124,18 @@ def find(address: str, kind: type[Kind], programs: Collection[str] = ()) -> type
         )
     wanted = f"expected the {kind.__name__} that was trained at {address}, got none there"
     try:
-        found: Any = load(trusted)
+        value: Any = load(trusted)
     except (ImportError, OSError) as problem:
         if not _is_missing(trusted, problem):
             raise
         raise InvalidValue(f"{wanted}: {problem}") from problem
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise InvalidValue(f"{wanted}: {trusted} has no {name}")
-        found = getattr(found, part)
-    if not (isinstance(found, type) and issubclass(found, kind)):
+        value = getattr(value, part)
+    if not (isinstance(value, type) and issubclass(value, kind)):
         raise InvalidValue(f"{wanted}: {name} is no subclass of train.{kind.__name__}")
-    return found
+    return value
 
 
 def settings_from(kind: type[Args], values: Mapping[str, Any]) -> Args:
@@ -147,9 +147,9 @@ def settings_from(kind: type[Args], values: Mapping[str, Any]) -> Args:
     names = [field.name for field in dataclasses.fields(kind)]
     if unknown := [str(name) for name in values if name not in names]:
         raise InvalidValue(f"expected settings of {kind.__name__}, got {', '.join(unknown)}")
-    made = kind(**values)
-    check_types(made)  # once more, if the class has a __post_init__ of its own
-    return made
+    settings = kind(**values)
+    check_types(settings)  # once more, if the class has a __post_init__ of its own
+    return settings
 
 
 def program_in(module: str) -> tuple[type[Algorithm[Any]], type[Args]]:

@@ -199,10 +199,10 @@ class Layout:
     def learners_by_device(self, size: int) -> list[list[int]]:
         """The processes that learn, by their GPUs: the paper's mapping list."""
         placed = self.processes(size)
-        found: dict[int, list[int]] = {}
+        by_device: dict[int, list[int]] = {}
         for rank in self.ranks(size, "learn"):
-            found.setdefault(placed[rank][0].device, []).append(rank)
-        return list(found.values())
+            by_device.setdefault(placed[rank][0].device, []).append(rank)
+        return list(by_device.values())
 
 
 def _devices(side: str, first: int) -> list[int]:

@@ -101,9 +101,9 @@ def watch(args: Args) -> list[float]:
     )  # fmt: skip
     with closing(env), closing(cule.RecordVideo(env, args.output)) as video:
         scores = play(policy, video, args)
-    told = ", ".join(f"{score:g}" for score in scores)
+    shown = ", ".join(f"{score:g}" for score in scores)
     sys.stdout.write(
-        f"{game}, {state['algorithm']} after {state['frames']:,} frames: score {told}\n"
+        f"{game}, {state['algorithm']} after {state['frames']:,} frames: score {shown}\n"
         f"The video is in {args.output}.\n"
     )
     return scores

@@ -101,7 +101,7 @@ def run(args: Args) -> int:
     if any("error" not in row for row in rows):
         write_report(args.folder)
         sys.stdout.write(f"The report is {args.folder / REPORT}.\n")
-    return sweep.tell_end(suite)
+    return sweep.report_end(suite)
 
 
 def main() -> int:

@@ -143,7 +143,7 @@ def compare(args: Args) -> int:
     rows = search.run(Live(sys.stderr))
     if any("error" not in row for row in rows):
         sys.stdout.write(f"{table(rows, args.candidates)}\n")
-    return sweep.tell_end(search)
+    return sweep.report_end(search)
 
 
 def main() -> int:

@@ -167,7 +167,7 @@ class Draft:
             log.append(windowed(0)(*reads).tolist())
             return ()
 
-        p.operation(f"tell{number}", function, role="tell", reads=reads, **self.domain())
+        p.operation(f"tell{number}", function, role="effect", reads=reads, **self.domain())
 
 
 def random_program(seed):

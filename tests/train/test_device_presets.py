@@ -117,7 +117,7 @@ def test_progress_tells_frames_and_when_it_ends(capsys):
     told = capsys.readouterr().err
     assert re.search(r"pong, warming up:  25%.* 250/1.00k \[\d\d:\d\d<\d\d:\d\d, .*frame/s\]", told)
     bar.reach(500)
-    bar.tell({"score": -20.5, "fps": None})
+    bar.show_values({"score": -20.5, "fps": None})
     assert re.search(r"pong:  50%.* 500/1.00k \[.*, score=-20.5\]", capsys.readouterr().err)
     bar.close()
 

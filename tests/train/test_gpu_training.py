@@ -71,7 +71,7 @@ def test_trainer_plays_the_actions_that_it_keeps(changes):
     while trainer.steps < 30:
         trainer.iterate()
     store = trainer.plan.storage.far
-    frames, kept = store[trainer.lowered.observation], trainer.lowered.kept
+    frames, kept = store[trainer.lowered.observation], trainer.lowered.stored
     actions, rewards = store[kept["actions"]].values.cpu(), store[kept["rewards"]].values.cpu()
     envs = torch.arange(64, device=GPU)
     stacks = [frames.take(torch.tensor([t], device=GPU), envs).cpu() for t in range(31)]

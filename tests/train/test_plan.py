@@ -36,7 +36,7 @@ def plan_of(algorithm, settings, **changes):
 
 
 def length(plan, name):
-    return next(how.length for r, how in plan.memory.kept.items() if r.name == name)
+    return next(how.length for r, how in plan.memory.allocations.items() if r.name == name)
 
 
 def streams(plan):
@@ -134,11 +134,11 @@ def test_frames_on_the_host_give_the_same_numbers(lag):
     free = trained(24, lag=lag)
     memory, work = free.plan.memory, free.learner.work
     # All of the gradient at once fits beside everything except the frames.
-    frames = next(how.bytes for r, how in memory.kept.items() if r.name == "observations")
+    frames = next(how.bytes for r, how in memory.allocations.items() if r.name == "observations")
     needed = memory.fixed + memory.ring_bytes + work.samples * work.bytes_each
     budget = needed - frames * 0.6 if not lag else needed - frames * 0.4
     tight = trained(24, lag=lag, memory_budget=budget / GIB)
-    kept = next(how for r, how in tight.plan.memory.kept.items() if r.name == "observations")
+    kept = next(how for r, how in tight.plan.memory.allocations.items() if r.name == "observations")
     told = tight.plan.memory.notes
     if not kept.host:  # smaller chunks were enough
         assert any("samples at once" in line for line in told)
@@ -154,10 +154,10 @@ def test_frames_on_the_host_are_what_learning_reads():
     """Where chunks do not change the sums: with the smallest chunks in both."""
     memory = trained(0).plan.memory
     work = trained(0).learner.work
-    frames = next(how.bytes for r, how in memory.kept.items() if r.name == "observations")
+    frames = next(how.bytes for r, how in memory.allocations.items() if r.name == "observations")
     least = memory.fixed + memory.ring_bytes - frames + work.bytes_each
     tight = trained(24, memory_budget=(least + 5 * frames / 20) / GIB)
-    kept = next(how for r, how in tight.plan.memory.kept.items() if r.name == "observations")
+    kept = next(how for r, how in tight.plan.memory.allocations.items() if r.name == "observations")
     assert kept.host and kept.near == 4
     at_once = tight.learner.work.at_once
     assert at_once < 32
@@ -242,7 +242,7 @@ def test_program_that_writes_twice_is_refused():
 
 def test_program_that_reads_old_weights_without_a_copy_is_refused():
     p = Program()
-    net, x = p.object("net", [0], kept=True), p.recurrent("x")
+    net, x = p.object("net", [0], output=True), p.recurrent("x")
     p.operation("learn", nothing, role="learn", reads=[net[p.u]], writes=[net[p.u + 1]])
     p.operation("act", nothing, role="act", reads=[net[p.t]], writes=[x[p.t]])
     with pytest.raises(
@@ -255,7 +255,7 @@ def test_program_that_reads_all_history_is_refused():
     p = Program()
     x = p.recurrent("x", initial=0)
     p.operation("emulate", nothing, role="simulate", writes=[x[p.t]])
-    p.operation("look", nothing, role="tell", reads=[x[0 * p.t : p.t + 1]])
+    p.operation("look", nothing, role="effect", reads=[x[0 * p.t : p.t + 1]])
     with pytest.raises(
         ValueError, match="windows of x that have an end in the past, but what look"
     ):

@@ -72,7 +72,7 @@ def a2c_like(lag, *, captured=True, period=1):
         return function
 
     x, a = p.recurrent("x", SHAPE, initial=0), p.recurrent("a", SHAPE)
-    net, acting = p.object("net", [0], kept=True), p.object("acting", [0])
+    net, acting = p.object("net", [0], output=True), p.object("acting", [0])
     start = period * 8 if lag else period * 8 - 1
     stop, handed = (t if lag else t + 1), start + (period - 1 if lag else 0)
 

@@ -46,7 +46,7 @@ def with_near(plan):
 
     polyhedra = Polyhedra(plan.program)
     sure = surely_before(polyhedra, plan.groups)
-    kept = plan.memory.kept
+    kept = plan.memory.allocations
     for recurrent in kept:
         kept[recurrent] = _on_host(kept[recurrent], recurrent, polyhedra, plan.groups, sure)
     plan.storage = Storage(kept, plan.device)
@@ -110,9 +110,9 @@ def test_rings_have_no_slot_too_many():
             from cule.train.plan.execution import Executor, Storage
 
             plan = Plan(program)
-            for kept in plan.memory.kept.values():
+            for kept in plan.memory.allocations.values():
                 kept.length = max(1, kept.length - 1)
-            plan.storage = Storage(plan.memory.kept, plan.device)
+            plan.storage = Storage(plan.memory.allocations, plan.device)
             plan.executors = [Executor(g, plan.storage, program.period) for g in plan.groups]
             plan.run(6)
 

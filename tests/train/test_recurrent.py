@@ -103,7 +103,7 @@ def test_state_is_what_acting_had_also_where_episodes_start():
 
 def test_state_needs_no_more_memory_than_is_read():
     plan = make(num_steps=7).plan
-    kept = {recurrent.name: how.length for recurrent, how in plan.memory.kept.items()}
+    kept = {recurrent.name: how.length for recurrent, how in plan.memory.allocations.items()}
     assert kept["state"] == kept["observations"] == 8
 
 

@@ -100,9 +100,9 @@ class Writer:
             if self.processes.rank == 0:
                 # The set is incomplete while its files are replaced one by one.
                 delete_marks(self.folder, steps)
-            kept = on_host(state)
+            saved = on_host(state)
         path = self.folder / part_of(steps, self.processes.rank)
-        written = self._thread.submit(FILE.write, path, lambda file: torch.save(kept, file))
+        written = self._thread.submit(FILE.write, path, lambda file: torch.save(saved, file))
         self._begun = steps, before, written
 
     def poll(self) -> None:
@@ -157,8 +157,8 @@ def newest(run: Path, device: torch.device) -> dict[str, Any]:
 def networks_of(state: dict[str, Any]) -> dict[str, Any]:
     """Of a checkpoint's state what evaluations and videos need."""
     names = ("steps", "updates", "networks", "attributes")
-    kept = {name: state["trainer"][name] for name in names if name in state["trainer"]}
-    return {**state, "trainer": kept}
+    trained = {name: state["trainer"][name] for name in names if name in state["trainer"]}
+    return {**state, "trainer": trained}
 
 
 def keep_networks(run: Path) -> None:
@@ -255,22 +255,24 @@ def load(
             "on with the "
             "version that wrote them, or start a new run with --overwrite"
         )
-    for found in sets:
-        if world_size not in (None, found.world_size):
+    for complete in sets:
+        if world_size not in (None, complete.world_size):
             raise InvalidValue(
                 f"expected the number of processes that wrote the checkpoint in {folder} "
-                f"({found.world_size}), "
+                f"({complete.world_size}), "
                 f"got {world_size}"
             )
         problem = None
         try:
-            state = _read(folder / part_of(found.steps, processes.rank), processes.device, form)
+            state = _read(folder / part_of(complete.steps, processes.rank), processes.device, form)
         except ValueError as error:
             problem = error
         if not processes.any(problem is not None):
             return state
         if problem is not None:
-            warnings.warn(f"left out the checkpoint of step {found.steps}: {problem}", stacklevel=2)
+            warnings.warn(
+                f"left out the checkpoint of step {complete.steps}: {problem}", stacklevel=2
+            )
     if sets:
         raise InvalidValue(
             f"expected a whole checkpoint in {folder}, got {len(sets)}, all of them damaged"

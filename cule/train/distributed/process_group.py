@@ -54,7 +54,7 @@ class ProcessGroup:
         layout = layout or Layout()
         rank, size = _rank_and_size()
         device = _place(layout, rank, size, device)
-        found = choose_device(device)
+        chosen = choose_device(device)
         if size > 1:
             # Optimizers import this module. It has to be imported before there is a process group:
             # else the group is never freed (torch 2.13), its threads still run while Python exits,
@@ -65,11 +65,11 @@ class ProcessGroup:
             store, rank, size = next(dist.rendezvous("env://"))
             # gloo is for tensors in the host's memory, NCCL for those on GPUs.
             dist.init_process_group(
-                "cpu:gloo,cuda:nccl" if found.type == "cuda" else "gloo",
+                "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo",
                 store=dist.PrefixStore(f"joined {next(_JOINED)}", store),
                 rank=rank, world_size=size,
             )  # fmt: skip
-        return ProcessGroup(rank, size, found, layout)
+        return ProcessGroup(rank, size, chosen, layout)
 
     def with_layout(self, layout: Layout) -> ProcessGroup:
         """The same processes with another layout, on the GPUs that it gives them.

@@ -77,8 +77,8 @@ def make_reduction(
     kinds = {"multi-process": MultiProcess, "multi-ring": MultiRing, "hierarchical": Hierarchical}
     one_gpu = len(mapping) == 1 and gradient.device.type == "cuda"
     strategy = strategy or ("hierarchical" if one_gpu else choose(mapping))
-    made = kinds[strategy](mapping, gradient)
-    return made if dist.get_rank() in every else None
+    reduction = kinds[strategy](mapping, gradient)
+    return reduction if dist.get_rank() in every else None
 
 
 def _own_group(groups: Mapping, backend: str | None = None) -> Any:
@@ -203,24 +203,24 @@ class _InMemory:
         self.result = torch.empty_like(gradient)
         self.ready = torch.cuda.Event(interprocess=True)
         mine = reduce_tensor(gradient), reduce_tensor(self.result), self.ready.ipc_handle()
-        told: list[Any] = [None] * len(ranks)
-        dist.all_gather_object(told, mine, group=group)
+        handles: list[Any] = [None] * len(ranks)
+        dist.all_gather_object(handles, mine, group=group)
         self.leads = dist.get_rank() == ranks[0]
         self.others: list[tuple[torch.Tensor, Any]] = []
         # The leader reads the others' gradients, and they read the leader's result.
-        for vector, result, handle in told[1:] if self.leads else told[:1]:
+        for vector, result, handle in handles[1:] if self.leads else handles[:1]:
             rebuild, values = vector if self.leads else result
             event = torch.cuda.Event.from_ipc_handle(gradient.device, handle)
             self.others.append((rebuild(*values), event))
 
-    def _told(self) -> None:
+    def _announce(self) -> None:
         """Says that this process's vector is ready, and waits until all hosts have said so."""
         self.ready.record()
         dist.barrier(group=self.group)
 
     def add_up(self, gradient: torch.Tensor) -> None:
         """See _Near."""
-        self._told()
+        self._announce()
         if self.leads:
             for vector, event in self.others:
                 torch.cuda.current_stream().wait_event(event)
@@ -230,7 +230,7 @@ class _InMemory:
         """See _Near."""
         if self.leads:
             self.result.copy_(gradient)
-        self._told()
+        self._announce()
         if not self.leads:
             [(result, event)] = self.others
             torch.cuda.current_stream().wait_event(event)

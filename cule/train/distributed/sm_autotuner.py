@@ -4,10 +4,10 @@ If games are slow, an iteration is as long as its emulation, which more multipro
 if they are fast, learning gains more from them. Where envs do different things, playing those
 together that are alike is faster. Which it is depends on the game, and on how far its envs have
 got. All ways give the same results. So now and then a training measures its FPS in some ways, each
-for about a second, and keeps the best.
+for about a second, and goes on in the best.
 
-FPS change as agents get better, by a tenth within seconds in some games. So the way that is kept is
-measured before and after each other one, which costs nothing, as it is the best that is known.
+FPS change as agents get better, by a tenth within seconds in some games. So the best way is
+measured again before and after each other one, which costs nothing, as no faster one is known.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class SmAutotuner:
         eighths = {all_ * eighths // 8 for eighths in EIGHTHS}
         self._numbers = sorted({first} | {number for number in eighths if number >= least})
         self._first = first
-        self.way = self._kept = Way(first, ordered=True)
+        self.way = self._best = Way(first, ordered=True)
         self._round: Generator[Way, float, None] | None = None  # None: not now
         self._begun: tuple[int, float] | None = None  # frames and seconds where measuring began
         self._next = BEFORE
 
     def refuse(self) -> None:
-        """The way that `told` has just returned is impossible: the one before stays.
+        """Says that the way that `observe` has just returned is impossible: the best one stays.
 
         Numbers of multiprocessors beyond it are impossible, too.
         """
-        number, kept = self.way.multiprocessors, self._kept.multiprocessors
-        self._numbers = [n for n in self._numbers if (n < number if kept < number else n > number)]
-        self.way = self._kept
+        number, best = self.way.multiprocessors, self._best.multiprocessors
+        self._numbers = [n for n in self._numbers if (n < number if best < number else n > number)]
+        self.way = self._best
         self.disturbed()
 
     def disturbed(self) -> None:
@@ -88,7 +88,7 @@ class SmAutotuner:
             return self._take(self._round.send(rate))
         except StopIteration:
             self._round, self._next = None, AGAIN * seconds
-            return self._take(self._kept)
+            return self._take(self._best)
 
     def _take(self, way: Way) -> Way | None:
         """Measures this way next; returns it if it is another one than now."""
@@ -99,29 +99,29 @@ class SmAutotuner:
         return way
 
     def _tried(self) -> Generator[Way, float, None]:
-        """Yields the ways to measure one after another, is sent their FPS, and keeps the best.
+        """Yields the ways to measure one after another, is sent their FPS, and notes the best.
 
         As long as that is faster, it goes on to more or fewer multiprocessors. It also tries the
-        first number, as one between that and the number that is kept may be slower than both.
+        first number, as one between that and the best number may be slower than both.
         """
-        before = yield self._kept
-        done = {self._kept}
+        before = yield self._best
+        done = {self._best}
         while (way := self._untried(done)) is not None:
             done.add(way)
             rate = yield way
-            after = yield self._kept
+            after = yield self._best
             if 2 * rate > MARGIN * (before + after):
-                self._kept = way
+                self._best = way
                 after = yield way
             before = after
 
     def _untried(self, done: set[Way]) -> Way | None:
-        """What to measure next: a way that differs in one thing from the one that is kept."""
-        kept, ordered = self._kept
-        more = [number for number in self._numbers if number > kept][:1]
-        fewer = [number for number in self._numbers if number < kept][-1:]
+        """What to measure next: a way that differs in one thing from the best; None: all are."""
+        best, ordered = self._best
+        more = [number for number in self._numbers if number > best][:1]
+        fewer = [number for number in self._numbers if number < best][-1:]
         # The order comes first, once each time, as it may matter most. Then fewer multiprocessors:
         # of 57 games 21 were fastest with fewer than half of all, 10 with more.
-        other = [Way(kept, not ordered)] if len(done) == 1 else []
+        other = [Way(best, not ordered)] if len(done) == 1 else []
         numbers = [Way(number, ordered) for number in (*fewer, *more, self._first)]
         return next((way for way in (*other, *numbers) if way not in done), None)

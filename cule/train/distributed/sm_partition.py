@@ -39,9 +39,9 @@ class Partition:
         """A new stream, whose work runs on these multiprocessors."""
         driver = _driver()
         flags = int(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
-        made = _result(driver.cuGreenCtxStreamCreate, self._context, flags, 0)
-        self._streams.append(made)
-        return torch.cuda.ExternalStream(int(made), device=self.device)
+        handle = _result(driver.cuGreenCtxStreamCreate, self._context, flags, 0)
+        self._streams.append(handle)
+        return torch.cuda.ExternalStream(int(handle), device=self.device)
 
 
 @functools.cache
@@ -69,8 +69,8 @@ def split(device: torch.device, wanted: int) -> tuple[Partition, Partition]:
             f"expected fewer than {every.sm.smCount} multiprocessors that act, as others of "
             f"{device} have to learn, got {wanted}"
         )
-    groups, made, rest = _result(driver.cuDevSmResourceSplitByCount, 1, every, 0, wanted)
-    if not made or not rest.sm.smCount:
+    groups, count, rest = _result(driver.cuDevSmResourceSplitByCount, 1, every, 0, wanted)
+    if not count or not rest.sm.smCount:
         raise InvalidValue(
             f"expected multiprocessors of {device} to be left for learning, but all "
             f"{every.sm.smCount} act: {wanted}, rounded up"

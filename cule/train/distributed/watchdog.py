@@ -71,27 +71,27 @@ class Watchdog:
         """The ranks of this machine's other processes by their ids; torchrun's is None."""
         others: dict[int, int | None] = {}
         if self.processes.size > 1:
-            for rank, (machine, pid) in enumerate(self._told()):
+            for rank, (machine, pid) in enumerate(self._ids()):
                 if rank != self.processes.rank and machine == _machine():
                     others[pid] = rank
         if BY_TORCHRUN in os.environ:
             others[os.getppid()] = None
         return others
 
-    def _told(self) -> list[list[int]]:
+    def _ids(self) -> list[list[int]]:
         """The machine and the process id of each process."""
         mine = torch.tensor([_machine(), os.getpid()])
-        told = [torch.zeros_like(mine) for _ in range(self.processes.size)]
-        dist.all_gather(told, mine)
-        return [one.tolist() for one in told]
+        gathered = [torch.zeros_like(mine) for _ in range(self.processes.size)]
+        dist.all_gather(gathered, mine)
+        return [one.tolist() for one in gathered]
 
     def _watch(self, watched: dict[int, int | None]) -> None:
         poll = select.poll()
         for handle in (*watched, self._stop):
             poll.register(handle, select.POLLIN)
-        found = {handle for handle, _ in poll.poll()}
-        if self._stop not in found:
-            self._end(watched[found.pop()])
+        ready = {handle for handle, _ in poll.poll()}
+        if self._stop not in ready:
+            self._end(watched[ready.pop()])
         for handle in (*watched, self._stop):
             os.close(handle)
 

@@ -47,9 +47,10 @@ class AsyncCpuEnvs:
         if on_gpu:
             self.flights.pin_results()
         # What the envs' steps return, and the same on the device.
-        self._made = [self._results_of(envs) for envs in self.parts]
+        self._host_results = [self._results_of(envs) for envs in self.parts]
         self._here = [
-            {name: tensor.to(device) for name, tensor in made.items()} for made in self._made
+            {name: tensor.to(device) for name, tensor in results.items()}
+            for results in self._host_results
         ]
         sizes = [envs.stop - envs.start for envs in self.parts]
         self._chosen = [torch.zeros(n, dtype=torch.int64, device=device) for n in sizes]
@@ -81,7 +82,7 @@ class AsyncCpuEnvs:
         if self._copies is None:
             return
         with torch.cuda.stream(self._copies):
-            for name, tensor in self._made[part].items():
+            for name, tensor in self._host_results[part].items():
                 self._here[part][name].copy_(tensor, non_blocking=True)
             event = self._copies.record_event()
         torch.cuda.current_stream(self.device).wait_event(event)

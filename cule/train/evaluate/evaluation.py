@@ -109,14 +109,14 @@ def _send_share(
     """Receives a checkpoint's state, and sends a share's scores, or what went wrong."""
     die_with_parent(parent)
     torch.set_num_threads(1)  # its threads compute by themselves
-    found: Any
+    result: Any
     try:
         saved, device = io.BytesIO(theirs.recv_bytes()), torch.device("cpu")
         state = torch.load(saved, weights_only=True)
-        found = _share(policy_of(state, device, args.program), state, args, device, sticky, share)
+        result = _share(policy_of(state, device, args.program), state, args, device, sticky, share)
     except Exception as problem:  # whatever it is, it is raised again where it is received
-        found = ExceptionWithTraceback(problem, problem.__traceback__)
-    theirs.send(found)
+        result = ExceptionWithTraceback(problem, problem.__traceback__)
+    theirs.send(result)
 
 
 def _from_processes(
@@ -133,7 +133,7 @@ def _from_processes(
     torch.save(state, saved)
     context = multiprocessing.get_context("spawn")
     workers: dict[Connection, Any] = {}
-    found: dict[Connection, np.ndarray] = {}
+    scores: dict[Connection, np.ndarray] = {}
     try:
         for number in range(count):
             ours, theirs = context.Pipe()
@@ -148,17 +148,17 @@ def _from_processes(
         for ours in workers:
             with suppress(ConnectionError):  # it has ended, which is told below
                 ours.send_bytes(saved.getvalue())
-        while waiting := [ours for ours in workers if ours not in found]:
+        while waiting := [ours for ours in workers if ours not in scores]:
             ready = connection.wait(waiting)
             for ours in (ours for ours in waiting if ours in ready):
-                found[ours] = _received(ours, workers[ours], count)
-                on_ended(len(found[ours]))
+                scores[ours] = _received(ours, workers[ours], count)
+                on_ended(len(scores[ours]))
     finally:
         for ours, worker in workers.items():
             worker.terminate()
             worker.join()
             ours.close()
-    return np.concatenate([found[ours] for ours in workers])
+    return np.concatenate([scores[ours] for ours in workers])
 
 
 def _received(ours: Connection, worker: Any, count: int) -> np.ndarray:

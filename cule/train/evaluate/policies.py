@@ -50,11 +50,11 @@ def policy_of(
     Raises:
         ValueError: the algorithm's code is not there or not named, or the state does not fit it.
     """
-    made = find(state["program"], Algorithm, programs)
+    kind = find(state["program"], Algorithm, programs)
     settings = settings_from(find(state["settings"], Args, programs), state["args"])
     settings.on(device).check(1)
     _check_actions(state)
-    algorithm = made(settings, Context(device, state["num_actions"]))
+    algorithm = kind(settings, Context(device, state["num_actions"]))
     nets = {
         name: net.to(device).eval().requires_grad_(False)
         for name, net in algorithm.networks(algorithm.num_actions).items()
@@ -67,7 +67,7 @@ def policy_of(
             if is_others(problem):
                 raise
             raise InvalidValue(
-                f"expected the weights of {made.__name__}'s network {name!r} in the checkpoint, "
+                f"expected the weights of {kind.__name__}'s network {name!r} in the checkpoint, "
                 f"got others: {' '.join(str(problem).split())}"
             ) from problem
         if state["args"].get("channels_last", False):
@@ -80,8 +80,8 @@ def policy_of(
 
     def scores(observations: torch.Tensor) -> torch.Tensor:
         with torch.autocast(device.type, torch.bfloat16, enabled=rounded):
-            found = algorithm.scores(named, observations)
-        return check_scores(found, len(observations), algorithm.num_actions)
+            values = algorithm.scores(named, observations)
+        return check_scores(values, len(observations), algorithm.num_actions)
 
     return scores
 

@@ -68,9 +68,9 @@ def cut_log(path: Path, trained: int, evaluated: int) -> None:
     if not path.exists():
         return
     limits = {"training": trained, "evaluation": evaluated}
-    kept = [line for line in read_log(path) if line["frames"] <= limits[line["kind"]]]
+    rest = [line for line in read_log(path) if line["frames"] <= limits[line["kind"]]]
     with replacing(path) as file:
-        file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
+        file.write("".join(json.dumps(line) + "\n" for line in rest).encode())
 
 
 def begin_log(path: Path, *, keep: bool) -> None:
@@ -82,11 +82,11 @@ def begin_log(path: Path, *, keep: bool) -> None:
     """
     if keep and path.exists() and path.stat().st_size:
         names = (path.with_name(f"{path.stem}-{number}.jsonl") for number in itertools.count(1))
-        kept = next(name for name in names if not os.path.lexists(name))
-        path.rename(kept)
+        other = next(name for name in names if not os.path.lexists(name))
+        path.rename(other)
         warnings.warn(
             f"{path} has lines of a training of which no checkpoint is there: they are in "
-            f"{kept.name} now, and a new training begins",
+            f"{other.name} now, and a new training begins",
             stacklevel=4,
         )
     with replacing(path):
@@ -160,7 +160,7 @@ class Log:
         self.shown |= {name: values[name] for name in SHOWN if values.get(name) is not None}
         if "score" in self.shown:
             self.shown.pop("score_so_far", None)
-        self.bar.tell(self.shown)
+        self.bar.show_values(self.shown)
         if self.path is None:
             return
         line = {"kind": kind, "frames": frames, "training_frames": frames // FRAMESKIP, **values}

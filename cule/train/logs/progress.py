@@ -32,7 +32,7 @@ class Progress(tqdm):
             self.phase = phase
             self.set_description(f"{self.game}, {phase}" if phase else self.game)
 
-    def tell(self, values: dict[str, Any]) -> None:
+    def show_values(self, values: dict[str, Any]) -> None:
         """Shows these numbers next to the bar; None is not shown."""
         known = {
             name.replace("_", " "): f"{value:.4g}"

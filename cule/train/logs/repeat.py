@@ -23,13 +23,13 @@ def command_of(algorithm: Algorithm[Any]) -> str | None:
     return command_line() or _from_settings(type(algorithm), algorithm.args)
 
 
-def _from_settings(made: type[Algorithm[Any]], args: Args) -> str | None:
-    module = module_of(made)
+def _from_settings(kind: type[Algorithm[Any]], args: Args) -> str | None:
+    module = module_of(kind)
     loaded = sys.modules.get(module)
     if loaded is None or not hasattr(loaded, "main"):
         return None
     try:
-        same = program_in(module) == (made, type(args))
+        same = program_in(module) == (kind, type(args))
     except InvalidValue:  # it has several algorithms
         return None
     if not same:

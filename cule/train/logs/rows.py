@@ -40,7 +40,7 @@ def row_of(
         threads: CPU threads of the emulator; 0: one for each core.
         more: further keys.
     """
-    found, threads = find_game(game), threads or usable_cpus()
+    cartridge, threads = find_game(game), threads or usable_cpus()
     return {
         "commit": COMMIT,
         "date": results.now(),
@@ -50,8 +50,8 @@ def row_of(
         "cpu_name": results.cpu_name(),
         "num_threads": threads,
         "torch": torch.__version__,
-        "game": found.name,
-        "rom_md5": found.md5,
+        "game": cartridge.name,
+        "rom_md5": cartridge.md5,
         "num_envs": num_envs,
         "frameskip": FRAMESKIP,
         "fps": round(fps, 1),

@@ -42,26 +42,26 @@ def _draws_at(p: Parts, step: torch.Tensor) -> AbstractContextManager[None]:
 
 def declare_acting(p: Parts, acting: Acting) -> None:
     """Appends how actions are chosen."""
-    names, t, kept_of = list(p.actors), p.t, p.declaration.kept
+    networks, t, stored = list(p.actors), p.t, p.declaration.stored
     returned = _probe_acting(p, acting)
     evaluated = [name for name in p.algorithm.evaluates if name in returned]
-    kept = ["actions", *p.algorithm.keeps.keys() - {"actions"}]
-    outputs = [*kept, *acting.writes]
+    names = ["actions", *p.algorithm.keeps.keys() - {"actions"}]
+    outputs = [*names, *acting.writes]
 
     @torch.no_grad()
     def function(observations: torch.Tensor, *read: Any) -> tuple[torch.Tensor, ...]:
-        nets = p.acting_nets(names, read[: len(names)])
+        nets = p.acting_nets(networks, read[: len(networks)])
         with p.autocast, _draws_at(p, read[-1]):
-            values = acting.act(nets, observations, *read[len(names) : -1])
+            values = acting.act(nets, observations, *read[len(networks) : -1])
         return tuple(values[name] for name in (*outputs, *evaluated))
 
-    written = [kept_of[name][t] for name in kept] + list(acting.writes.values())
-    written += [replace(kept_of[f"acting's {name}"][t], same=name) for name in evaluated]
+    written = [stored[name][t] for name in names] + list(acting.writes.values())
+    written += [replace(stored[f"acting's {name}"][t], same=name) for name in evaluated]
     p.program.operation(
         "act", function, role="act", by_row=True, in_part=draws.part, warm_up=function,
         reads=[
             p.declaration.observation[t],
-            *(p.actors[name][_versions(p)] for name in names), *acting.reads,
+            *(p.actors[name][_versions(p)] for name in networks), *acting.reads,
         ],
         writes=written, moments=(t,),
     )  # fmt: skip
@@ -90,7 +90,9 @@ def _probe_acting(p: Parts, acting: Acting) -> Mapping[str, torch.Tensor]:
                 f"{wanted}, got {tuple(value.shape)}; more than a number for each is kept by a "
                 "recurrent of its own, which declare() declares"
             )
-    kinds = {name: kept.dtype for name, kept in p.declaration.kept.items()} | dict(evaluates)
+    kinds = {name: recurrent.dtype for name, recurrent in p.declaration.stored.items()} | dict(
+        evaluates
+    )
     check_dtypes("act", result, kinds | {n: a.recurrent.dtype for n, a in writes.items()})
     return result
 
@@ -101,7 +103,7 @@ def declare_emulating(p: Parts) -> None:
     d, stacked = p.declaration, p.declaration.observation.stack > 1
 
     @torch.no_grad()
-    def as_kept(
+    def as_stored(
         frames: torch.Tensor,
         rewards: torch.Tensor,
         terminated: torch.Tensor,
@@ -113,35 +115,35 @@ def declare_emulating(p: Parts) -> None:
 
     @torch.no_grad()
     def function(actions: torch.Tensor, collector: Collector) -> tuple[Any, ...]:
-        return as_kept(*collector.step(actions))
+        return as_stored(*collector.step(actions))
 
     p.program.operation(
         "emulate", function, role="simulate", captured=p.collector.captured,
-        asynchronous=None if async_envs is None else _AsyncEmulation(async_envs, as_kept),
-        reads=[d.kept["actions"][t], p.envs[t]],
+        asynchronous=None if async_envs is None else _AsyncEmulation(async_envs, as_stored),
+        reads=[d.stored["actions"][t], p.envs[t]],
         writes=[
-            d.observation[t + 1], d.kept["rewards"][t], d.kept["discounts"][t],
-            d.kept["played"][t], d.started[t + 1], p.envs[t + 1],
+            d.observation[t + 1], d.stored["rewards"][t], d.stored["discounts"][t],
+            d.stored["played"][t], d.started[t + 1], p.envs[t + 1],
         ],
     )  # fmt: skip
 
 
 class _AsyncEmulation:
-    """Steps of envs on the CPU by parts, with results as they are kept.
+    """Steps of envs on the CPU by parts, with results as they are stored.
 
     Args:
         async_envs: the envs.
-        as_kept: makes what is kept of what their steps return.
+        as_stored: turns what a step of the envs returns into what is stored of it.
     """
 
-    def __init__(self, async_envs: AsyncCpuEnvs, as_kept: Callable[..., tuple[Any, ...]]):
-        self._as_kept, self._results = as_kept, async_envs.results
+    def __init__(self, async_envs: AsyncCpuEnvs, as_stored: Callable[..., tuple[Any, ...]]):
+        self._as_stored, self._results = as_stored, async_envs.results
         self.parts = async_envs.parts
         self.stage, self.send, self.recv = async_envs.stage, async_envs.send, async_envs.recv
 
     def results(self, part: int) -> tuple[Any, ...]:
         """See plan/program.py's AsyncOperation."""
-        return self._as_kept(*self._results(part))
+        return self._as_stored(*self._results(part))
 
 
 def declare_handing_over(p: Parts) -> None:

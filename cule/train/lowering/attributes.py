@@ -67,11 +67,11 @@ def _take(value: Any, where: str, seen: set[int]) -> Taken:
     if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
         return "state", _take(value.state_dict(), where, seen)
     if isinstance(value, Mapping):
-        found = {key: _take(one, f"{where}[{key!r}]", seen) for key, one in value.items()}
-        strange = [key for key in found if type(key) not in PLAIN]
-        if any(found.pop(key) != NOTHING for key in strange):
+        items = {key: _take(one, f"{where}[{key!r}]", seen) for key, one in value.items()}
+        strange = [key for key in items if type(key) not in PLAIN]
+        if any(items.pop(key) != NOTHING for key in strange):
             raise _cannot_hold(where, "dict whose keys are not numbers or texts")
-        return "mapping", found
+        return "mapping", items
     if isinstance(value, (list, tuple, collections.deque)):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return kind, [_take(one, f"{where}[{i}]", seen) for i, one in enumerate(value)]
@@ -164,15 +164,15 @@ def _put_attributes(now: Any, taken: Mapping[str, Taken]) -> None:
 
 def _class_marks(algorithm: Any) -> dict[str, tuple[Any, ...]]:
     """What shows that a value of an algorithm's classes was changed, by name."""
-    found = {}
+    marks = {}
     for kind in type(algorithm).__mro__:
         if kind.__module__.partition(".")[0] == "cule" or kind is object:
             break
         for name, value in vars(kind).items():
             version = value._version if isinstance(value, torch.Tensor) else None
             sized = isinstance(value, (list, dict, set, collections.deque))
-            found[f"{kind.__name__}.{name}"] = (id(value), version, len(value) if sized else None)
-    return found
+            marks[f"{kind.__name__}.{name}"] = (id(value), version, len(value) if sized else None)
+    return marks
 
 
 @contextmanager

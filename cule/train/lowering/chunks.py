@@ -76,11 +76,11 @@ def check(
                     f"expected a loss without random numbers, such as dropout's, as {split}, each "
                     f"with numbers of its own; got one that draws them. {REMEDY}"
                 )
-            found = difference(gradients, parts, rows.dimension, each)
-        if not found.is_rounding:
+            change = difference(gradients, parts, rows.dimension, each)
+        if not change.is_rounding:
             raise InvalidValue(
                 f"expected a loss that is a mean over its rows, as {split}, got one whose gradient "
-                f"changes by {max(found.pieces, found.order):.2%} if {count} rows are taken in "
+                f"changes by {max(change.pieces, change.order):.2%} if {count} rows are taken in "
                 f"pieces of {each}. {REMEDY}"
             )
 
@@ -159,17 +159,17 @@ def varied(
     The first of pieces of `each` rows loses none of its steps, and the second some. Numbers but
     observations keep their signs and get smaller, so that probabilities stay what they are.
     """
-    made = {name: _other(part, name == "observations", random) for name, part in parts.items()}
+    others = {name: _other(part, name == "observations", random) for name, part in parts.items()}
     if "played" in parts:
         some = torch.rand(parts["played"].shape, generator=random) < 0.5
         some.narrow(dimension, 0, each).fill_(True)
         some.narrow(dimension, each, 1).fill_(False)
-        made["played"] = parts["played"] & some.to(parts["played"].device)
+        others["played"] = parts["played"] & some.to(parts["played"].device)
     if "rewards" in parts and rewards:
         like = parts["rewards"]
         drawn = torch.randint(len(rewards), like.shape, generator=random)
-        made["rewards"] = torch.tensor(rewards)[drawn].to(like)
-    return made
+        others["rewards"] = torch.tensor(rewards)[drawn].to(like)
+    return others
 
 
 def _other(part: torch.Tensor, observed: bool, random: torch.Generator) -> torch.Tensor:
@@ -179,10 +179,10 @@ def _other(part: torch.Tensor, observed: bool, random: torch.Generator) -> torch
         return drawn.to(part.device)
     if not part.is_floating_point():
         return part
-    made = part * (0.5 + 0.5 * torch.rand(part.shape, generator=random)).to(part)
+    other = part * (0.5 + 0.5 * torch.rand(part.shape, generator=random)).to(part)
     if observed:
-        made += 0.1 * torch.randn(part.shape, generator=random).to(part)
-    return made
+        other += 0.1 * torch.randn(part.shape, generator=random).to(part)
+    return other
 
 
 @contextmanager

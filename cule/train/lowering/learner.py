@@ -123,15 +123,15 @@ class Learner:
         use.
         """
         state = self.optimizer.state
-        kept = {p: dict(values) for p, values in state.items()}
+        before = {p: dict(values) for p, values in state.items()}
         changing = [*self.weights.parameters, self.metrics]
-        for values in kept.values():
+        for values in before.values():
             changing += [one for one in values.values() if isinstance(one, torch.Tensor)]
         with unchanged(changing):
             self.apply_gradient()
         self.weights.round()
         state.clear()
-        state.update(kept)
+        state.update(before)
 
     def set_learning_rate(self, rate: float) -> None:
         """Sets the learning rate of the next steps.

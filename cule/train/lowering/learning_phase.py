@@ -49,7 +49,7 @@ def windows_of(p: Parts) -> Windows:
     own = [name for name in p.algorithm.keeps if name != "actions"]
     names = ["actions", *own, "rewards", "discounts", "played"]
     reads = {"observations": p.declaration.observation[first : stop + 1]}
-    reads |= {name: p.declaration.kept[name][first:stop] for name in names}
+    reads |= {name: p.declaration.stored[name][first:stop] for name in names}
     reads = {name: replace(access, since=since) for name, access in reads.items()}
     for name, make in p.phase.reads.items():
         reads[name] = make(stop)
@@ -98,7 +98,7 @@ def _declare_evaluation(p: Parts, windows: Windows, loops: Loops) -> dict[str, R
     program, count = p.program, windows.steps + 1
     _probe_evaluation(p)
     stop, names = windows.stop, list(p.trained)
-    made = {}
+    evaluated = {}
     for name, dtype in p.algorithm.evaluates.items():
         values = program.recurrent(name, (p.num_envs,), dtype, over="update")
 
@@ -114,8 +114,8 @@ def _declare_evaluation(p: Parts, windows: Windows, loops: Loops) -> dict[str, R
             reads=[p.declaration.observation[at], *(net[versions] for net in p.trained.values())],
             writes=[replace(values[program.u], same=name)],
         )  # fmt: skip
-        made[name] = values
-    return made
+        evaluated[name] = values
+    return evaluated
 
 
 @torch.no_grad()
@@ -147,21 +147,21 @@ def _declare_preparation(
     reads = {name: access for name, access in reads.items() if name in asked}
 
     def function(*read: Any) -> tuple[torch.Tensor, ...]:
-        found = dict(zip(reads, read, strict=False))
-        values = prepared(p, found, read[len(reads) :], set())
+        windows_by_name = dict(zip(reads, read, strict=False))
+        values = prepared(p, windows_by_name, read[len(reads) :], set())
         check_tensors("prepare", values, names)
         return tuple(values[name] for name in names)
 
-    made = {
+    preparations = {
         name: program.recurrent(name, (windows.steps, n), torch.float32, over="update")
         for name in names
     }
     program.operation(
         "prepare", function, role="learn", **loops.phase,
         reads=[*reads.values(), *weights_at(p, p.updates * program.u)],
-        writes=[values[program.u] for values in made.values()],
+        writes=[values[program.u] for values in preparations.values()],
     )  # fmt: skip
-    return made
+    return preparations
 
 
 @torch.no_grad()

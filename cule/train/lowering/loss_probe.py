@@ -1,4 +1,4 @@
-"""Tries a loss before there is a plan: what it reads, what it returns, what it needs."""
+"""Calls a loss before there is a plan, to see what it reads, returns and needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cule.train.lowering.parts import Parts
 
 @dataclass(frozen=True)
 class LossProbe:
-    """What was seen of a loss.
+    """What a first call of a loss has shown.
 
     Attributes:
         names: what is logged of each update: what it returns besides "loss", and "grad_norm".

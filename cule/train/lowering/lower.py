@@ -38,7 +38,7 @@ class Lowered:
         program: that.
         learner: what learns in it.
         observation: the tensor of observations over steps.
-        kept: what is kept of each step, by name.
+        stored: the tensors over steps that are stored besides the observations, by name.
         actors: the versions of the networks that act, by name.
         updates: in a phase of learning.
         start: the first step with learning; with a lag it is before this step, else after it.
@@ -47,7 +47,7 @@ class Lowered:
     program: Program
     learner: Learner
     observation: Recurrent
-    kept: dict[str, Recurrent]
+    stored: dict[str, Recurrent]
     actors: dict[str, Recurrent]
     updates: int
     start: int
@@ -97,14 +97,14 @@ def lower(
         parts = Parts(
             algorithm, declaration, phase, nets, collector, optimizer, reduction, sandbox,
             autocast=autocast(algorithm),
-            trained={n: program.object(n, net, kept=True) for n, net in nets.trained.items()},
+            trained={n: program.object(n, net, output=True) for n, net in nets.trained.items()},
             actors={n: program.object(f"{n} (acting)", net) for n, net in nets.acting.items()},
             copied={n: program.object(n, net) for n, (net, _) in nets.copies.items()},
-            envs=program.object("envs", collector, kept=True),
+            envs=program.object("envs", collector, output=True),
         )  # fmt: skip
         learner = _declare_all(parts)
     return Lowered(
-        program, learner, observation, declaration.kept, parts.actors, parts.updates, parts.start
+        program, learner, observation, declaration.stored, parts.actors, parts.updates, parts.start
     )
 
 

@@ -256,7 +256,7 @@ def check_tensors(method: str, values: Any, names: Collection[str] = ()) -> None
 
 def strange_weights(loss: torch.Tensor, known: Collection[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors with a gradient that a loss depends on, besides those that are known."""
-    nodes, seen, found = [loss.grad_fn], set(), []
+    nodes, seen, leaves = [loss.grad_fn], set(), []
     while nodes:
         node = nodes.pop()
         if node is None or node in seen:
@@ -264,9 +264,9 @@ def strange_weights(loss: torch.Tensor, known: Collection[torch.Tensor]) -> list
         seen.add(node)
         leaf = getattr(node, "variable", None)
         if leaf is not None and not any(leaf is one for one in known):
-            found.append(leaf)
+            leaves.append(leaf)
         nodes += [before for before, _ in node.next_functions]
-    return found
+    return leaves
 
 
 def check_loss(values: Any, names: Collection[str] | None = None) -> None:
@@ -281,9 +281,9 @@ def check_loss(values: Any, names: Collection[str] | None = None) -> None:
     """
     if not isinstance(values, dict) or "loss" not in values:
         raise InvalidValue(f'expected loss to return a dict with "loss", got {values!r}')
-    found = values["loss"]
-    if not isinstance(found, torch.Tensor) or found.dim() or not found.requires_grad:
-        shape = tuple(found.shape) if isinstance(found, torch.Tensor) else found
+    loss = values["loss"]
+    if not isinstance(loss, torch.Tensor) or loss.dim() or not loss.requires_grad:
+        shape = tuple(loss.shape) if isinstance(loss, torch.Tensor) else loss
         raise InvalidValue(f"expected a loss that is a scalar with a gradient, got {shape}")
     for name, value in values.items():
         if not isinstance(name, str) or name in LOGGED or name.startswith("ms_"):

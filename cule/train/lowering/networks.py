@@ -116,12 +116,13 @@ def make_networks(algorithm: Algorithm[Any], processes: ProcessGroup) -> Network
             to_channels_last(net)
     weights = Weights(list(trained.values()), device, rounded=args.bf16)
     copies = {}
-    for name, made in declared.items():
-        if isinstance(made, Copy):
-            if made.of not in trained:
+    for name, entry in declared.items():
+        if isinstance(entry, Copy):
+            if entry.of not in trained:
                 raise InvalidValue(
-                    f"expected {name} to be a copy of one of {', '.join(trained)}, got of {made.of}"
+                    f"expected {name} to be a copy of one of {', '.join(trained)}, "
+                    f"got of {entry.of}"
                 )
-            copies[name] = copy.deepcopy(trained[made.of]).requires_grad_(False), made
+            copies[name] = copy.deepcopy(trained[entry.of]).requires_grad_(False), entry
     acting = {name: copy.deepcopy(net).requires_grad_(False) for name, net in trained.items()}
     return Networks(trained, copies, acting, weights, frozenset(unread))

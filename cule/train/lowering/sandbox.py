@@ -1,4 +1,4 @@
-"""Calls of an algorithm's methods that leave no trace: what is tried is not trained."""
+"""Calls of an algorithm's methods before training that leave no trace in its state."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def constant(nets: Mapping[str, nn.Module]) -> Iterator[None]:
 
 
 class Sandbox:
-    """Lets an algorithm's methods be tried.
+    """A context manager in which an algorithm's methods can be called without a trace.
 
     Args:
-        attributes: the algorithm's.
-        nets: all its networks, whose buffers it may change.
-        device: where they are.
+        attributes: the algorithm's attributes.
+        nets: all its networks, whose buffers its methods may change.
+        device: the device of the networks.
     """
 
     def __init__(self, attributes: Attributes, nets: Sequence[nn.Module], device: torch.device):
@@ -59,7 +59,11 @@ class Sandbox:
 
     @contextmanager
     def __call__(self, tensors: Sequence[torch.Tensor] = ()) -> Iterator[None]:
-        """After the block, buffers, attributes, random numbers and `tensors` are as before."""
+        """Restores buffers, attributes, random numbers and `tensors` at the end of a block.
+
+        Args:
+            tensors: further tensors that the block may change.
+        """
         buffers = [buffer for net in self._nets for buffer in net.buffers()]
         attributes = self._attributes.state_dict()
         own, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Context
 
-Result = TypeVar("Made")
+Result = TypeVar("Result")
 # Makes an algorithm from settings and a context, as its class does.
 Make = Callable[[Any, Context], Algorithm[Any]]
 # What the networks and the optimizer are made from.
@@ -40,9 +40,9 @@ def _check_constant(noting: Any, args: Any) -> None:
     Raises:
         ValueError: it has.
     """
-    found = object.__getattribute__(noting, "__dict__")  # reading it is noted, too
+    fields = object.__getattribute__(noting, "__dict__")  # reading it is noted, too
     for name, was in vars(args).items():
-        now = found.get(name)
+        now = fields.get(name)
         if now is not was and now != was:
             raise InvalidValue(
                 f"expected an algorithm to leave its settings as they are, got {name} changed from "
@@ -51,7 +51,7 @@ def _check_constant(noting: Any, args: Any) -> None:
 
 
 def instantiate(make: Make, args: Any, context: Context) -> Algorithm[Any]:
-    """An algorithm made from settings, of which it is known what its constructor has read.
+    """Makes an algorithm, and notes which settings its constructor reads.
 
     Raises:
         ValueError: it takes something else, keeps other settings, or changes some.
@@ -80,8 +80,8 @@ def reading(
 ) -> tuple[Result, set[str]]:
     """What a method of an algorithm makes, and which of these settings it does not read.
 
-    All count as read if the settings are taken together (`vars(self.args)`), and if `made` did not
-    make the algorithm, whose constructor may have read them.
+    All count as read if the settings are taken together (`vars(self.args)`), and if the algorithm
+    was not made by `instantiate`, as its constructor may have read them.
 
     Raises:
         ValueError: one that is not read was set, and would be ignored.

@@ -143,10 +143,10 @@ def _declare_gradient(
     choice = [] if samples.chosen is None else [samples.chosen]
 
     def function(*read: Any) -> tuple[()]:
-        found = dict(zip(reads, read, strict=False))
+        windows_by_name = dict(zip(reads, read, strict=False))
         rest = read[len(reads) :]
-        made = rows(found, rest[0] if choice else None)
-        learner.compute_gradient(by_name(names, rest[len(choice) : -1]), made)
+        batch_rows = rows(windows_by_name, rest[0] if choice else None)
+        learner.compute_gradient(by_name(names, rest[len(choice) : -1]), batch_rows)
         return ()
 
     program.operation(
@@ -194,7 +194,7 @@ def _declare_step(
 def _declare_copies(p: Parts, loop: Mapping[str, Any]) -> None:
     """Copies of networks, such as a target network."""
     program = p.program
-    for name, made in p.copied.items():
+    for name, versions in p.copied.items():
         copy = p.nets.copies[name][1]
         number = (program.u + 1) // copy.every
 
@@ -204,6 +204,6 @@ def _declare_copies(p: Parts, loop: Mapping[str, Any]) -> None:
 
         program.operation(
             f"copy {copy.of} to {name}", function, role="copy", **loop, nth=copy.every,
-            reads=[p.trained[copy.of][program.u + 1], made[number - 1]], writes=[made[number]],
-            copies=program.t * copy.every,
+            reads=[p.trained[copy.of][program.u + 1], versions[number - 1]],
+            writes=[versions[number]], copies=program.t * copy.every,
         )  # fmt: skip

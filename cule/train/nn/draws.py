@@ -102,10 +102,10 @@ def _drawn(key: _Key, kind: kernels.Kind, shape: tuple[int, int], stop: int = 0)
         from cule.train.nn.kernels import draws as fused
 
         return fused.draw(kind, key.seed, key.first, key.step, key.count, shape, stop)
-    found = words(key.seed, key.first, key.step, key.count, shape)
+    drawn = words(key.seed, key.first, key.step, key.count, shape)
     if kind == "integers":
-        return (found * stop) >> 32
-    return _units(found) if kind == "uniform" else -_units(found).log()
+        return (drawn * stop) >> 32
+    return _units(drawn) if kind == "uniform" else -_units(drawn).log()
 
 
 def exponential(like: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:

@@ -118,8 +118,8 @@ class FrameRing(nn.Module):
         if kernels.serve(self.words):
             from cule.train.nn.kernels import frames as fused
 
-            found = fused.Stacks(self, slots, envs)
-            return found if self.deferred else found.whole()
+            stacks = fused.Stacks(self, slots, envs)
+            return stacks if self.deferred else stacks.whole()
         age = self.age[slots, envs].unsqueeze(-1)
         sources = ((slots.unsqueeze(-1) - self.back) % self.length).masked_fill_(
             self.back > age, self.length

@@ -73,16 +73,16 @@ class Adam(torch.optim.Adam):
         self._vectors: _Vectors | None = None
         own = self.param_groups[0]["params"]
         if kernels.serve(own[0]):
-            self._vectors = self._found(own)
+            self._vectors = self._vectors_of(own)
             self._adopt()
 
     @staticmethod
-    def _found(own: Sequence[torch.Tensor]) -> _Vectors | None:
+    def _vectors_of(own: Sequence[torch.Tensor]) -> _Vectors | None:
         """The vectors, if there are any."""
-        found = _vectors(own)
-        if found is None:
+        vectors = _vectors(own)
+        if vectors is None:
             return None
-        parameters, gradient = found
+        parameters, gradient = vectors
         steps = torch.zeros((), dtype=torch.float32, device=parameters.device)
         means = torch.zeros_like(gradient), torch.zeros_like(gradient)
         return _Vectors(parameters, gradient, *means, steps)
@@ -279,12 +279,12 @@ class Muon(torch.optim.Optimizer):
         self._stacks = _Stacks(layers) if layers else None
         # The vectors of parameters, gradients and means, and the kernels' table.
         self._vectors: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor] | None = None
-        found = _vectors(parameters) if layers and kernels.serve(layers[0]) else None
-        if found is not None and self._stacks is not None:
+        vectors = _vectors(parameters) if layers and kernels.serve(layers[0]) else None
+        if vectors is not None and self._stacks is not None:
             from cule.train.nn.kernels.muon import table_of
 
             table = table_of(self._stacks.places, layers[0].device)
-            self._vectors = (*found, torch.zeros_like(found[1]), table)
+            self._vectors = (*vectors, torch.zeros_like(vectors[1]), table)
         for p in layers:
             self.state[p]["momentum_buffer"] = torch.zeros_like(p)
         for p in others:
@@ -347,11 +347,11 @@ class Muon(torch.optim.Optimizer):
     def _adam(self, group: dict[str, Any]) -> None:
         """A step of vectors."""
         parameters = group["params"]
-        gradients, kept = [p.grad for p in parameters], [self.state[p] for p in parameters]
+        gradients, own = [p.grad for p in parameters], [self.state[p] for p in parameters]
         beta_1, beta_2 = group["betas"]
         torch_adam(
-            parameters, gradients, [k["exp_avg"] for k in kept], [k["exp_avg_sq"] for k in kept],
-            [], [k["step"] for k in kept], fused=True, capturable=parameters[0].is_cuda,
+            parameters, gradients, [s["exp_avg"] for s in own], [s["exp_avg_sq"] for s in own],
+            [], [s["step"] for s in own], fused=True, capturable=parameters[0].is_cuda,
             amsgrad=False, beta1=beta_1, beta2=beta_2, lr=group["lr"], weight_decay=0.0,
             eps=group["eps"], maximize=False,
         )  # fmt: skip

@@ -57,9 +57,9 @@ class Weights:
         self.used = [p for net in nets for p in net.parameters()]
         self._matrices: list[nn.Parameter] = []
         self._others: list[nn.Parameter] = []
-        found = {p for net in nets for p in _matrices(net)} if rounded else set()
+        matrices = {p for net in nets for p in _matrices(net)} if rounded else set()
         for p in self.used:
-            (self._matrices if p in found else self._others).append(p)
+            (self._matrices if p in matrices else self._others).append(p)
         # Those of matrices come first.
         in_order = [*self._matrices, *self._others]
         count, size = (sum(p.numel() for p in some) for some in (self._matrices, in_order))
@@ -95,12 +95,12 @@ class Weights:
 
     def set_gradient(self, gradients: Sequence[torch.Tensor | None], *, add: bool) -> None:
         """Puts gradients of `used` into `gradient`, or adds them to it; None is zeros."""
-        found = dict(zip(self.used, gradients, strict=True))
+        by_parameter = dict(zip(self.used, gradients, strict=True))
         for some, place in ((self._matrices, self._of_matrices), (self._others, self._of_others)):
             if not some:
                 continue
             flat = [
-                torch.zeros_like(like).flatten() if (one := found[like]) is None
+                torch.zeros_like(like).flatten() if (one := by_parameter[like]) is None
                 else _dense(one, like)
                 for like in some
             ]  # fmt: skip
@@ -125,8 +125,8 @@ class Weights:
     @property
     def finite(self) -> bool:
         """Whether all numbers are. Waits for the device."""
-        found = [p.detach().isfinite().all() for p in self.parameters]
-        return bool(torch.stack(found).all())
+        finite = [p.detach().isfinite().all() for p in self.parameters]
+        return bool(torch.stack(finite).all())
 
     @property
     def bytes(self) -> int:

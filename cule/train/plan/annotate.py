@@ -39,7 +39,7 @@ def part_of(planned: Operation) -> str:
     """The part of an iteration to which a plan's operation belongs."""
     if planned.role in ("act", "simulate"):
         return PLAYING
-    return HANDING_OVER if planned.role in ("tell", "hand over") else LEARNING
+    return HANDING_OVER if planned.role in ("effect", "hand over") else LEARNING
 
 
 def parts_of(planned: Iterable[Operation]) -> str:

@@ -16,7 +16,7 @@ import torch
 
 from cule.train.plan import annotate
 from cule.train.plan.groups import Group
-from cule.train.plan.memory import Kept
+from cule.train.plan.memory import Allocation
 from cule.train.plan.program import Access, Operation, Recurrent, calls_in_order
 from cule.train.plan.stores import Store, Window, make_store
 
@@ -71,15 +71,17 @@ class Clock:
 class Storage:
     """All stores of a plan, and the constants that slots are made of."""
 
-    def __init__(self, kept: dict[Recurrent, Kept], device: torch.device):
+    def __init__(self, allocations: dict[Recurrent, Allocation], device: torch.device):
         self.device = device
         self.far: dict[Recurrent, Store] = {}
         self.near: dict[Recurrent, Store] = {}
         self._ranges: dict[int, torch.Tensor] = {}
-        for recurrent, how in kept.items():
-            self.far[recurrent] = make_store(recurrent, how.length, device, host=how.host)
-            if how.near:
-                self.near[recurrent] = make_store(recurrent, how.near, device)
+        for recurrent, allocation in allocations.items():
+            self.far[recurrent] = make_store(
+                recurrent, allocation.length, device, host=allocation.host
+            )
+            if allocation.near:
+                self.near[recurrent] = make_store(recurrent, allocation.near, device)
 
     def begin(self, recurrent: Recurrent, value: Any) -> None:
         """Puts the value of index 0."""
@@ -131,7 +133,7 @@ class Executor:
         # From this step on iterations differ only in the calls of these domains.
         self._all_begun = max(domain.start for domain in domains)
         self._uneven = [d for d in domains if d.nth > 1 or period % d.every]
-        self._made: dict[Hashable, list[Step]] = {}
+        self._known_steps: dict[Hashable, list[Step]] = {}
         for operation in group.operations:
             for access in operation.reads:
                 # Made now, as streams share them.
@@ -144,9 +146,9 @@ class Executor:
             return self._steps(begin)
         times = range(begin, begin + self.period)
         key = tuple(tuple(domain.calls_at(t)) for domain in self._uneven for t in times)
-        if key not in self._made:
-            self._made[key] = self._steps(begin)
-        return self._made[key]
+        if key not in self._known_steps:
+            self._known_steps[key] = self._steps(begin)
+        return self._known_steps[key]
 
     def _steps(self, begin: int) -> list[Step]:
         """The work of the iteration that begins at a step."""
@@ -154,8 +156,8 @@ class Executor:
         calls = calls_in_order(self.group.operations, begin, end)
         if self.group.together:
             times = tuple((t - begin, j) for _, t, j in calls)
-            made = [Step(0, 0, ((self.group.operations[0], times),))] if calls else []
-            return [*made, Step(self.period, 0, ())]
+            batched = [Step(0, 0, ((self.group.operations[0], times),))] if calls else []
+            return [*batched, Step(self.period, 0, ())]
         steps, t, j = [], begin, 0
         for (at_t, at_j), some in itertools.groupby(calls, key=lambda call: call[1:]):
             alone = tuple((operation, ((0, 0),)) for operation, _, _ in some)

@@ -61,7 +61,7 @@ def _tensors(plan: Planned) -> str:
         rows.append(_row(plan, recurrent))
     memory = plan.memory
     total = f"In all {bytes_text(memory.ring_bytes)} of rings on the device"
-    on_host = sum(kept.host_bytes for kept in memory.kept.values())
+    on_host = sum(one.host_bytes for one in memory.allocations.values())
     if on_host:
         total += f", {bytes_text(on_host)} on the host"
     if memory.fixed:
@@ -81,14 +81,15 @@ def _row(plan: Planned, recurrent: Recurrent) -> tuple[str, ...]:
     read = "; ".join(f"{place} {', '.join(names)}" for place, names in readers.items())
     if recurrent.object is not None:
         return recurrent.name, "newest version", "", read or "nobody"
-    kept = plan.memory.kept.get(recurrent)
-    if kept is None:
+    allocation = plan.memory.allocations.get(recurrent)
+    if allocation is None:
         return recurrent.name, "not kept", "", "nobody"
     unit = "step" if recurrent.over == "step" else "call"
-    how = f"{kept.length} {unit}{'s' if kept.length > 1 else ''}"
-    if kept.host:
-        how += f" on the host, {kept.near} here"
-    return recurrent.name, how, bytes_text(kept.bytes + kept.host_bytes), read or "nobody"
+    how = f"{allocation.length} {unit}{'s' if allocation.length > 1 else ''}"
+    if allocation.host:
+        how += f" on the host, {allocation.near} here"
+    memory = bytes_text(allocation.bytes + allocation.host_bytes)
+    return recurrent.name, how, memory, read or "nobody"
 
 
 def when(domain: Domain, period: int) -> str:

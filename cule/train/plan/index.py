@@ -145,8 +145,8 @@ class Index:
             return str(self.parts[0])
         first, second = self.parts
         if self.kind == "add":
-            told = str(second)
-            return f"{first} - {told[1:]}" if told.startswith("-") else f"{first} + {told}"
+            text = str(second)
+            return f"{first} - {text[1:]}" if text.startswith("-") else f"{first} + {text}"
         inner = str(first) if first.kind in ("t", "j", "u", "max") else f"({first})"
         if self.kind == "multiply":
             return f"-{inner}" if second == -1 else f"{second} * {inner}"

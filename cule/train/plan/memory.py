@@ -1,4 +1,4 @@
-"""What a plan keeps where, within a budget.
+"""Where a plan stores each Recurrent, within a budget of memory.
 
 The device holds all rings, what is fixed (such as weights and envs), and for a while what an
 operation needs for itself, such as the activations of a gradient. If that is more than the budget,
@@ -23,8 +23,8 @@ GIB = 2**30
 
 
 @dataclass
-class Kept:
-    """How a Recurrent is kept.
+class Allocation:
+    """The memory of a Recurrent.
 
     Attributes:
         length: slots of its ring.
@@ -46,13 +46,13 @@ class Memory:
     """The memory of a plan.
 
     Attributes:
-        kept: by Recurrent, except objects.
+        allocations: of each Recurrent that is no object.
         fixed: bytes that are there in any case.
         budget: bytes on the device; None: no limit.
         notes: what was done to stay within the budget, a line each.
     """
 
-    kept: dict[Recurrent, Kept]
+    allocations: dict[Recurrent, Allocation]
     fixed: int
     budget: int | None
     notes: list[str]
@@ -60,7 +60,7 @@ class Memory:
     @property
     def ring_bytes(self) -> int:
         """Bytes of all rings on the device."""
-        return sum(kept.bytes for kept in self.kept.values())
+        return sum(one.bytes for one in self.allocations.values())
 
 
 def near_readers(groups: Sequence[Group], recurrent: Recurrent) -> list[Operation]:
@@ -89,15 +89,15 @@ def plan_memory(
     Raises:
         ValueError: the budget is below the least that works.
     """
-    kept = {
-        r: Kept(ring_length(polyhedra, sure, r))
+    allocations = {
+        r: Allocation(ring_length(polyhedra, sure, r))
         for r in program.recurrents
         if r.object is None and r not in unread
     }
-    _share_positions(kept)
-    for recurrent, how in kept.items():
-        how.bytes = bytes_of(recurrent, how.length)
-    memory = Memory(kept, fixed, budget, [])
+    _share_positions(allocations)
+    for recurrent, allocation in allocations.items():
+        allocation.bytes = bytes_of(recurrent, allocation.length)
+    memory = Memory(allocations, fixed, budget, [])
     works = [o.work for o in program.operations if o.work is not None]
     needed = sum(work.at_once * work.bytes_each for work in works)
     if budget is None or fixed + memory.ring_bytes + needed <= budget:
@@ -108,17 +108,17 @@ def plan_memory(
     return memory
 
 
-def _share_positions(kept: dict[Recurrent, Kept]) -> None:
+def _share_positions(allocations: dict[Recurrent, Allocation]) -> None:
     """Makes rings of small values as long as the longest of them, so that they share slots."""
     small = [
         r
-        for r in kept
-        if r.over == "step" and kept[r].length > 1 and r.stack == 1
+        for r in allocations
+        if r.over == "step" and allocations[r].length > 1 and r.stack == 1
         and r.slot_bytes <= SMALL * max(1, r.shape[0] if r.shape else 1)
     ]  # fmt: skip
-    longest = max((kept[r].length for r in small), default=0)
+    longest = max((allocations[r].length for r in small), default=0)
     for recurrent in small:
-        kept[recurrent].length = longest
+        allocations[recurrent].length = longest
 
 
 def _swap(
@@ -131,16 +131,16 @@ def _swap(
     """Moves the largest rings to the host until what is left fits beside the smallest chunks."""
     assert memory.budget is not None
     while memory.fixed + memory.ring_bytes + least > memory.budget:
-        left = [r for r in memory.kept if not memory.kept[r].host]
-        gains = {r: _on_host(memory.kept[r], r, polyhedra, groups, sure) for r in left}
-        best = max(left, key=lambda r: memory.kept[r].bytes - gains[r].bytes, default=None)
-        if best is None or gains[best].bytes >= memory.kept[best].bytes:
+        left = [r for r in memory.allocations if not memory.allocations[r].host]
+        gains = {r: _on_host(memory.allocations[r], r, polyhedra, groups, sure) for r in left}
+        best = max(left, key=lambda r: memory.allocations[r].bytes - gains[r].bytes, default=None)
+        if best is None or gains[best].bytes >= memory.allocations[best].bytes:
             raise InvalidValue(
                 "expected a memory budget of at least "
                 f"{memory.fixed + memory.ring_bytes + least:,} bytes, which is the least that "
                 f"works here, got {memory.budget:,}"
             )
-        memory.kept[best] = gains[best]
+        memory.allocations[best] = gains[best]
         memory.notes.append(
             f"{best.name} is kept on the host ({gains[best].host_bytes / GIB:.2f} GiB), and its "
             f"{gains[best].near} newest slots on the device"
@@ -148,21 +148,21 @@ def _swap(
 
 
 def _on_host(
-    kept: Kept,
+    allocation: Allocation,
     recurrent: Recurrent,
     polyhedra: Polyhedra,
     groups: Sequence[Group],
     sure: isl.UnionMap,
-) -> Kept:
-    """How a Recurrent would be kept on the host."""
+) -> Allocation:
+    """The allocation of a Recurrent whose ring is moved to the host."""
     readers = near_readers(groups, recurrent)
     near = ring_length(polyhedra, sure, recurrent, readers) if readers else 0
-    if near >= kept.length:
-        return kept
-    return Kept(
-        kept.length, host=True, near=near,
+    if near >= allocation.length:
+        return allocation
+    return Allocation(
+        allocation.length, host=True, near=near,
         bytes=bytes_of(recurrent, near) if near else 0,
-        host_bytes=bytes_of(recurrent, kept.length),
+        host_bytes=bytes_of(recurrent, allocation.length),
     )  # fmt: skip
 
 

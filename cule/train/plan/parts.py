@@ -24,9 +24,9 @@ Replayed = Callable[[Hashable, Callable[[], None]], None]
 
 def make_executor(group: Group, storage: Storage, period: int) -> Executor:
     """What makes the calls of a group."""
-    found = [o.asynchronous for o in group.operations if o.asynchronous is not None]
-    if found:
-        return AsyncExecutor(group, storage, period, found[0])
+    asynchronous = [o.asynchronous for o in group.operations if o.asynchronous is not None]
+    if asynchronous:
+        return AsyncExecutor(group, storage, period, asynchronous[0])
     return Executor(group, storage, period)
 
 
@@ -68,8 +68,8 @@ class Part(Executor):
     """
 
     def __init__(self, group: Group, storage: Storage, period: int, rows: slice):
-        made = [o for o in group.operations if by_parts(o)]
-        recurrents = {a.recurrent: None for o in made for a in (*o.reads, *o.writes)}
+        operations = [o for o in group.operations if by_parts(o)]
+        recurrents = {a.recurrent: None for o in operations for a in (*o.reads, *o.writes)}
         super().__init__(group, PartStorage(storage, rows, list(recurrents)), period)
         self.first, self.behind = rows.start, [0, 0]
         self.flying: Operation | None = None

@@ -3,7 +3,7 @@
 - alias: a copy of an object that is never older than the object needs no memory: its readers read
   the object itself.
 - merge: two writes of the same value (`Access.same`) are computed once, and copied.
-- prune: what nobody reads, tells or keeps is not computed.
+- prune: what nobody reads and is no output is not computed, unless it has an effect outside.
 - batch: calls of an operation that do not depend on each other, and that can be made together, are
   one call with a leading dimension. groups.py does it; `batchable` says which operations.
 """
@@ -36,34 +36,34 @@ class Passes:
 
 def apply(program: Program, passes: Passes) -> tuple[Program, list[str]]:
     """The program after the passes, and what they did, a line each."""
-    told: list[str] = []
+    notes: list[str] = []
     if passes.alias:
-        program = alias(program, told)
+        program = alias(program, notes)
     if passes.merge:
-        program = merge(program, told)
+        program = merge(program, notes)
     if passes.prune:
-        program = prune(program, told)
-    return program, told
+        program = prune(program, notes)
+    return program, notes
 
 
-def alias(program: Program, told: list[str]) -> Program:
+def alias(program: Program, notes: list[str]) -> Program:
     """Leaves out copies of objects that are never older than the objects."""
     for copy in [o for o in program.operations if o.copies is not None]:
         without = _without_copy(program, copy)
         polyhedra = Polyhedra(without)
         if not polyhedra.dependences.subtract(polyhedra.before).is_empty():
             continue
-        told.append(f"{copy.name} is left out: its readers read {copy.reads[0].recurrent.name}")
+        notes.append(f"{copy.name} is left out: its readers read {copy.reads[0].recurrent.name}")
         program = without
     return program
 
 
 def _without_copy(program: Program, copy: Operation) -> Program:
-    source, made = copy.reads[0].recurrent, copy.writes[0].recurrent
+    source, target = copy.reads[0].recurrent, copy.writes[0].recurrent
     assert copy.copies is not None
 
     def read(access: Access) -> Access:
-        if access.recurrent is not made:
+        if access.recurrent is not target:
             return access
         version = copy.copies.with_t(access.first)  # type: ignore[union-attr]
         return replace(access, recurrent=source, first=version, stop=version + 1)
@@ -80,12 +80,12 @@ def _with(operation: Operation, **changes: Any) -> Operation:
     return replace(operation, **changes)
 
 
-def prune(program: Program, told: list[str]) -> Program:
-    """Leaves out operations that nobody needs. Who tells or writes what is kept, stays."""
+def prune(program: Program, notes: list[str]) -> Program:
+    """Leaves out operations without an effect outside whose writes are neither read nor outputs."""
     needed = {
         o
         for o in program.operations
-        if o.role == "tell" or any(write.recurrent.kept for write in o.writes)
+        if o.role == "effect" or any(write.recurrent.output for write in o.writes)
     }
     while True:
         read = {access.recurrent for o in needed for access in o.reads}
@@ -97,11 +97,11 @@ def prune(program: Program, told: list[str]) -> Program:
         needed |= more
     for operation in program.operations:
         if operation not in needed:
-            told.append(f"{operation.name} is left out: nobody reads what it writes")
+            notes.append(f"{operation.name} is left out: nobody reads what it writes")
     return program.with_operations(o for o in program.operations if o in needed)
 
 
-def merge(program: Program, told: list[str]) -> Program:
+def merge(program: Program, notes: list[str]) -> Program:
     """Computes values once that two operations would compute from the same reads."""
     for second in list(program.operations):
         for write in second.returned:
@@ -114,7 +114,7 @@ def merge(program: Program, told: list[str]) -> Program:
                 merged = _merged(program, first, other, second, write)
                 if merged is not None:
                     program = merged[0]
-                    told.append(merged[1])
+                    notes.append(merged[1])
                     break
     return program
 
@@ -208,7 +208,7 @@ def _rest(operation: Operation, calls: tuple[int, int]) -> list[Operation]:
 def unread(program: Program) -> set[Recurrent]:
     """The tensors that nobody reads, which need no memory."""
     read = {access.recurrent for o in program.operations for access in o.reads}
-    return {r for r in program.recurrents if r not in read and not r.kept and r.object is None}
+    return {r for r in program.recurrents if r not in read and not r.output and r.object is None}
 
 
 def batchable(operation: Operation, period: int) -> bool:

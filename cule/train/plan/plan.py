@@ -36,7 +36,7 @@ class Plan:
     Attributes:
         program: after the passes.
         groups: of an iteration, in their order.
-        memory: how each Recurrent is kept.
+        memory: the allocation of each Recurrent.
         notes: what the passes did, and what the caller says, a line each.
         seconds: how long planning took.
         iteration: iterations executed so far.
@@ -73,7 +73,7 @@ class Plan:
         )  # fmt: skip
         self.seconds = time.perf_counter() - begun
         self.iteration = 0
-        self.storage = Storage(self.memory.kept, self.device)
+        self.storage = Storage(self.memory.allocations, self.device)
         period = self.program.period
         self.executors = [make_executor(group, self.storage, period) for group in self.groups]
         self.launcher: Launcher | None = None
@@ -90,7 +90,7 @@ class Plan:
 
     def begin(self, recurrent: Recurrent, value: Any) -> None:
         """Sets the value at index 0 of a Recurrent, such as the first observations."""
-        if recurrent in self.memory.kept:
+        if recurrent in self.memory.allocations:
             self.storage.begin(recurrent, value)
 
     def run(

@@ -32,7 +32,8 @@ class Polyhedra:
         program: the same.
         order: when each call is made in the program's order, `operation[t, j] -> [...]`.
         flow: from each call that writes to the calls that read it.
-        kept: from each call that reads an object's version to those that write later versions.
+        anti_dependences: from each call that reads an object's version to those that write later
+            versions.
     """
 
     def __init__(self, program: Program):
@@ -48,15 +49,17 @@ class Polyhedra:
         self.writes = {r: self._accesses(r, "writes") for r in program.recurrents}
         self.before = self.order.lex_lt_union_map(self.order)
         self.flow = isl.UnionMap("{ }")
-        self.kept = isl.UnionMap("{ }")
+        self.anti_dependences = isl.UnionMap("{ }")
         for recurrent in program.recurrents:
             writer = self.writes[recurrent].reverse()
             self.flow = self.flow.union(
                 self.writes[recurrent].apply_range(self.reads[recurrent].reverse())
             )
             if recurrent.object is not None:
-                self.kept = self.kept.union(self._readers_before(recurrent, writer))
-        self.dependences = self.flow.union(self.kept)
+                self.anti_dependences = self.anti_dependences.union(
+                    self._readers_before(recurrent, writer)
+                )
+        self.dependences = self.flow.union(self.anti_dependences)
 
     def _union(self, maps: Iterable[str]) -> isl.UnionMap:
         return isl.UnionMap("{ " + "; ".join(maps) + " }")
@@ -92,16 +95,16 @@ class Polyhedra:
 
     def pairs(self, relation: isl.UnionMap) -> set[Pair]:
         """The pairs of operations of which some calls are related."""
-        found: set[Pair] = set()
+        pairs: set[Pair] = set()
 
         def add(part: isl.Map) -> None:
             names = (part.get_tuple_name(kind) for kind in (isl.dim_type.in_, isl.dim_type.out))
             first, second = (self._of_name[name] for name in names)
             if not part.is_empty():
-                found.add((first, second))
+                pairs.add((first, second))
 
         relation.foreach_map(add)
-        return found
+        return pairs
 
     def same_iteration(self) -> isl.UnionMap:
         """All pairs of calls in the same iteration."""
@@ -235,12 +238,12 @@ def _at_or_after_first(written: isl.UnionSet) -> isl.UnionSet:
 
 
 def _sources(polyhedra: Polyhedra, relation: isl.UnionMap) -> list[tuple[Operation, str]]:
-    found: list[tuple[Operation, str]] = []
+    sources: list[tuple[Operation, str]] = []
 
     def add(part: isl.Map) -> None:
         if not part.is_empty():
             name = part.get_tuple_name(isl.dim_type.in_)
-            found.append((polyhedra.operation_of(name), str(part)))
+            sources.append((polyhedra.operation_of(name), str(part)))
 
     relation.foreach_map(add)
-    return found
+    return sources

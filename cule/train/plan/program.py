@@ -19,7 +19,7 @@ import torch
 from cule.errors import InvalidValue
 from cule.train.plan.index import Domain, Index, J, T, U, as_index
 
-Role = Literal["simulate", "act", "learn", "reduce", "copy", "hand over", "tell"]
+Role = Literal["simulate", "act", "learn", "reduce", "copy", "hand over", "effect"]
 Over = Literal["step", "update"]
 ROLES, OVERS = get_args(Role), get_args(Over)
 # The marker of a Recurrent without an initial value.
@@ -38,9 +38,9 @@ class Recurrent:
         initial: the value at all indices before the first that is written; NOTHING: there is none.
         stack: how many values a read stacks; index i reads the values at i - stack + 1 .. i.
         object: for an object, the Python object whose versions the indices count; else None.
-        kept: whether it is wanted at the end, so that it is computed even if nothing reads it.
+        output: it is one of the program's results, and computed even if no operation reads it.
         deferred: stacks may be read from the values by what uses them, without being put together.
-        store: makes what keeps the values (stores.py's Store, with `bytes_of`); None: a Ring.
+        store: the class that stores the values (stores.py's Store, with `bytes_of`); None: a Ring.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Recurrent:
     initial: Any = NOTHING
     stack: int = 1
     object: Any = None
-    kept: bool = False
+    output: bool = False
     deferred: bool = False
     store: Any = None
 
@@ -256,9 +256,9 @@ class Program:
             )
         return Recurrent(name, tuple(shape), dtype, over, initial, **more)
 
-    def object(self, name: str, object_: Any, *, kept: bool = False) -> Recurrent:
+    def object(self, name: str, object_: Any, *, output: bool = False) -> Recurrent:
         """An object that operations change in place, such as a network; version 0 is as it is."""
-        return Recurrent(name, over="update", initial=object_, object=object_, kept=kept)
+        return Recurrent(name, over="update", initial=object_, object=object_, output=output)
 
     def operation(
         self,
@@ -291,18 +291,18 @@ class Program:
                 f"got {every}, {times}, {nth} and {start}"
             )
         domain = Domain(every, times, start, nth)
-        made = Operation(
+        operation = Operation(
             name, role, domain, tuple(reads), tuple(writes), function,
             place=self._next_place(domain), **more,
         )  # fmt: skip
-        for access in made.reads:
+        for access in operation.reads:
             if problem := problem_of_window(name, access):
                 raise InvalidValue(problem)
-        for access in made.writes:
+        for access in operation.writes:
             if access.window:
                 raise InvalidValue(f"expected {name} to write single indices, got {access}")
-        self.operations.append(made)
-        return made
+        self.operations.append(operation)
+        return operation
 
     def _next_place(self, domain: Domain) -> tuple[int, int]:
         if not self.operations:
@@ -332,10 +332,10 @@ def calls_in_order(
     stages: dict[int, list[Operation]] = {}
     for operation in sorted(operations, key=lambda o: o.place):
         stages.setdefault(operation.place[0], []).append(operation)
-    found = []
+    calls = []
     for t in range(begin, end):
         for stage in stages.values():
             due = {operation: set(operation.domain.calls_at(t)) for operation in stage}
             for j in sorted(set().union(*due.values())):
-                found += [(operation, t, j) for operation in stage if j in due[operation]]
-    return found
+                calls += [(operation, t, j) for operation in stage if j in due[operation]]
+    return calls

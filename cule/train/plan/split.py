@@ -45,7 +45,7 @@ def crossing(program: Program) -> list[Access]:
     acting = [o for o in program.operations if o.role in ACTS]
     read = {a.recurrent for o in program.operations if o.role not in ACTS for a in o.reads}
     _check_acting(program, acting)
-    found = []
+    crosses = []
     for operation in acting:
         some = [write for write in operation.returned if write.recurrent in read]
         if some and operation.domain != Domain():
@@ -53,8 +53,8 @@ def crossing(program: Program) -> list[Access]:
                 f"expected {operation.name} at each step, as processes that only learn read what "
                 f"it writes ({some[0].recurrent.name}), got another domain"
             )
-        found += some
-    return found
+        crosses += some
+    return crosses
 
 
 def _check_acting(program: Program, acting: list[Operation]) -> None:
@@ -98,11 +98,11 @@ def acting_part(program: Program, ends: Ends) -> Program:
         ends.steps(*values)
         return ()
 
-    told = Operation(
-        "send", "tell", Domain(), tuple(sent), (), send, captured=False,
+    sending = Operation(
+        "send", "effect", Domain(), tuple(sent), (), send, captured=False,
         place=(last[0], last[1] + 1),
     )  # fmt: skip
-    operations.append(told)
+    operations.append(sending)
     for copy in _handing_over(program):
         target = copy.writes[0].recurrent
 
@@ -142,22 +142,22 @@ def learning_part(program: Program, ends: Ends) -> Program:
     acting = [o for o in program.operations if o.role in ACTS]
     place = max(operation.place for operation in acting)
     received = Operation(
-        "receive", "tell", Domain(), (), tuple(parts), lambda: tuple(ends.steps()),
+        "receive", "effect", Domain(), (), tuple(parts), lambda: tuple(ends.steps()),
         captured=False, place=place,
     )  # fmt: skip
     operations = [received, *(o for o in program.operations if o.role not in ACTS)]
     # Sent after the iteration's last steps have come, as their senders do it, too.
     last = min(parts, key=lambda part: (part.recurrent.stack, part.recurrent.slot_bytes))
     for copy in _handing_over(program):
-        made = copy.writes[0]
+        network = copy.writes[0]
 
-        def send(net: Any, _: Any, name: str = made.recurrent.name) -> tuple[()]:
+        def send(net: Any, _: Any, name: str = network.recurrent.name) -> tuple[()]:
             ends.network(name, net)
             return ()
 
-        told = Operation(
-            f"send {made.recurrent.name}", "tell", copy.domain, (made, last), (), send,
+        sending = Operation(
+            f"send {network.recurrent.name}", "effect", copy.domain, (network, last), (), send,
             captured=False, place=(copy.place[0], copy.place[1] + 1),
         )  # fmt: skip
-        operations.append(told)
+        operations.append(sending)
     return program.with_operations(operations)

@@ -89,12 +89,12 @@ class Ring(nn.Module):
         super().__init__()
         self.length = length
         shape = (length, *recurrent.shape)
-        made = (
+        values = (
             host_memory(shape, recurrent.dtype, device)
             if host
             else torch.zeros(shape, dtype=recurrent.dtype, device=device)
         )
-        self.register_buffer("values", made)
+        self.register_buffer("values", values)
         if recurrent.initial is not NOTHING:
             self.begin(recurrent.initial)
 

@@ -42,12 +42,12 @@ def settings_of(args: Args) -> dict[str, Any]:
 def in_force(trainer: Trainer) -> dict[str, Any]:
     """What a setting came to, where that is not its value: found while training, or not used."""
     not_used = trainer.unread & {*SETTINGS}
-    found: dict[str, Any] = {"lag": trainer.lag, **dict.fromkeys(not_used)}
+    values: dict[str, Any] = {"lag": trainer.lag, **dict.fromkeys(not_used)}
     if trainer.autotuner is not None:
-        found |= trainer.autotuner.way._asdict()
+        values |= trainer.autotuner.way._asdict()
     elif trainer.apart is not None:
-        found["multiprocessors"] = trainer.apart[0].multiprocessors
-    return found
+        values["multiprocessors"] = trainer.apart[0].multiprocessors
+    return values
 
 
 def part_trained(device: torch.device, standing: Standing) -> dict[str, Any]:

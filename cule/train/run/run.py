@@ -139,7 +139,7 @@ class Run:
     # Logging and evaluating -----------------------------------------------------------------------
 
     @annotate.operation("logging")
-    def tell(self) -> None:
+    def log_training(self) -> None:
         """Writes a line of the log about the time since the last one.
 
         All processes have to call it.
@@ -202,8 +202,8 @@ class Run:
 
         def scores(observations: torch.Tensor) -> torch.Tensor:
             with autocast:
-                found = self.algorithm.scores(nets, observations)
-            return check_scores(found, len(observations), self.algorithm.num_actions)
+                values = self.algorithm.scores(nets, observations)
+            return check_scores(values, len(observations), self.algorithm.num_actions)
 
         return scores
 
@@ -348,7 +348,7 @@ class Run:
         self.writer.finish()
         self.start_clock()
         if trainer.updates > standing.logged[1]:
-            self.tell()
+            self.log_training()
         if (
             not standing.interrupted
             and args.eval_episodes
@@ -369,7 +369,7 @@ class Run:
                 trainer.iterate(self.show)
                 self.show(trainer.frames)
                 if trainer.updates // args.log_every > updates // args.log_every:
-                    self.tell()
+                    self.log_training()
                     if trainer.frames < args.total_frames:
                         trainer.adapt(self.standing.seconds)
             if self.crossed(frames, args.eval_every) and self.promising:

@@ -27,7 +27,7 @@ from cule.train.checks import at_least
 from cule.train.command import run_program
 from cule.train.import_path import program_in
 from cule.train.sweep.jobs import Job
-from cule.train.sweep.sweep import RESULTS, Sweep, devices_of, tell_end
+from cule.train.sweep.sweep import RESULTS, Sweep, devices_of, report_end
 from cule.train.sweep.table import Live, summary
 
 
@@ -70,11 +70,11 @@ def jobs_of(args: Args, options: Sequence[str], device: str) -> list[Job]:
     for game in [find_game(game).name for game in args.games]:
         for seed in args.seeds:
             words = ["--game", game, "--seed", str(seed), "--no-progress", *options]
-            made = tyro.cli(settings, args=words).on(torch.device(device))
-            made.check(1)
-            if made.explain:
+            training = tyro.cli(settings, args=words).on(torch.device(device))
+            training.check(1)
+            if training.explain:
                 raise InvalidValue("expected options that train, got --explain")
-            frames = ["--total-frames", str(made.total_frames)]
+            frames = ["--total-frames", str(training.total_frames)]
             jobs.append(Job(f"{game}-{seed}", (*program, *frames, *words)))
     return jobs
 
@@ -92,7 +92,7 @@ def run(args: Args, options: Sequence[str]) -> int:
     rows = sweep.run(Live(sys.stderr))
     if table := summary(rows):
         sys.stdout.write(f"{table}\nThe rows are in {args.folder / RESULTS}.\n")
-    return tell_end(sweep)
+    return report_end(sweep)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

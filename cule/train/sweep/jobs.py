@@ -191,7 +191,7 @@ def last_lines(folder: Path, count: int = 5) -> str:
 
 
 def start(
-    job: Job, folder: Path, device: str, kept: Sequence[int] = (), turns: Sequence[Path] = ()
+    job: Job, folder: Path, device: str, inherited: Sequence[int] = (), turns: Sequence[Path] = ()
 ) -> subprocess.Popen[bytes]:
     """Starts a training as a process, which goes on from its checkpoint if there is one.
 
@@ -202,7 +202,7 @@ def start(
         job: what to train.
         folder: its folder; what it writes to the terminal goes to a file there.
         device: such as "cuda:1".
-        kept: file descriptors that it inherits.
+        inherited: file descriptors that it inherits.
         turns: files of gpu_lock.py, for one of which it waits before it trains; empty: it does not.
 
     Raises:
@@ -215,7 +215,7 @@ def start(
     ]  # fmt: skip
     with (folder / OUTPUT).open("ab") as output:
         return subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=kept,
+            words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=inherited,
             start_new_session=True, preexec_fn=partial(die_with_parent, os.getpid()),
             env=environment_with(turns),
         )  # fmt: skip

@@ -145,15 +145,15 @@ class Sweep:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """What `run` returns."""
-        made = []
+        rows = []
         for state in self.states:
             job = state.job
             if state.row is not None:
-                made.append({"job": job.name, **state.row})
+                rows.append({"job": job.name, **state.row})
             elif state.state == "failed":
                 error = state.problem
-                made.append({"job": job.name, "command": " ".join(job.command), "error": error})
-        return made
+                rows.append({"job": job.name, "command": " ".join(job.command), "error": error})
+        return rows
 
     def _write(self) -> None:
         with replacing(self.folder / RESULTS) as file:
@@ -273,15 +273,15 @@ def devices_of(gpus: Sequence[int], device: str | None) -> list[str]:
     return [f"cuda:{number}" for number in gpus or range(count)]
 
 
-def tell_end(sweep: Sweep) -> int:
-    """Tells on stderr what failed, and how a sweep that was stopped goes on; the exit status."""
+def report_end(sweep: Sweep) -> int:
+    """Writes to stderr what failed, and how a sweep that was stopped goes on; the exit status."""
     failed = [state for state in sweep.states if state.state == "failed"]
     for state in failed:
         folder = sweep.folder_of(state)
         sys.stderr.write(f"{state.job.name} failed, {folder} has all:\n{state.problem}\n")
     if sweep.interrupted:
-        told = what_is_left(sweep.states)
+        left = what_is_left(sweep.states)
         again = command_line() or "run the sweep again"
-        sys.stderr.write(f"Stopped: {told}. To go on: {again}\n")
+        sys.stderr.write(f"Stopped: {left}. To go on: {again}\n")
         return STOPPED
     return int(bool(failed))

@@ -58,7 +58,7 @@ class Live:
         self._file, self._terminal = file, file.isatty()
         self._lines = 0
         self._known: dict[str, tuple[str, int]] = {}
-        self._told = time.monotonic()
+        self._shown_at = time.monotonic()
 
     def __call__(self, states: Sequence[JobState]) -> None:
         """Shows these states."""
@@ -85,11 +85,13 @@ class Live:
             now = state.state, state.starts
             if now != self._known.get(state.job.name) and now != ("waiting", 0):
                 cells = zip(HEAD[3:], _cells(state)[3:], strict=True)
-                told = ", ".join(f"{name} {cell}" for name, cell in cells if cell not in (".", "0"))
-                self._file.write(f"{state.job.name}: {told}\n")
+                shown = ", ".join(
+                    f"{name} {cell}" for name, cell in cells if cell not in (".", "0")
+                )
+                self._file.write(f"{state.job.name}: {shown}\n")
             self._known[state.job.name] = now
-        if time.monotonic() - self._told >= EVERY:
-            self._told = time.monotonic()
+        if time.monotonic() - self._shown_at >= EVERY:
+            self._shown_at = time.monotonic()
             running = [state for state in states if state.state == "running"]
             self._file.write(f"{table(running)}\n{what_is_left(states)}\n")
 

@@ -1,4 +1,4 @@
-"""Keeps what a search has found, in the folder that has the compiled games, too."""
+"""Results of searches on disk, in cule's cache folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cule.train.import_path import module_of
 from cule.train.settings import Args
 from cule.train.tune.search import Trial
 
-# Settings that a result is kept for, besides the game: those that change what is computed.
+# Settings on which a result depends, besides the game: those that change what is computed.
 SAME = (
     "emulator", "layout", "env_device", "env_groups", "model", "width", "bf16", "channels_last",
     "compile", "cuda_graphs",
@@ -39,7 +39,7 @@ SAME = (
 
 @dataclass(frozen=True)
 class Key:
-    """What a result is kept by.
+    """By what the result of a search is looked up.
 
     Attributes:
         algorithm: its module, or its script's name, and its own name.
@@ -68,7 +68,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search has found.
+    """The result of a search.
 
     Attributes:
         best: the trial with the most frames per second; its `settings` are the setting to use.
@@ -79,7 +79,7 @@ class Tuned:
         combinations: combinations of all candidates.
         seconds: how long the search took.
         complete: it was not cut off by the end of the time.
-        again: it was kept from an earlier search.
+        again: it is the result of an earlier search.
     """
 
     best: Trial
@@ -94,7 +94,7 @@ class Tuned:
 
 
 def key_of(algorithm: Algorithm[Any], processes: ProcessGroup) -> Key:
-    """By what an algorithm's result is kept.
+    """The key of an algorithm's result.
 
     Args:
         algorithm: with settings for the device.
@@ -128,7 +128,7 @@ def _trial(values: dict[str, Any]) -> Trial:
 
 
 def load(key: Key) -> Tuned | None:
-    """What was found before; None if nothing can be read, or only another user's."""
+    """The result of an earlier search; None: there is none that can be read, and is this user's."""
     with suppress(OSError, *DAMAGE):
         values = json.loads(content_of(key.path, own=True))["tuned"]
         trials = [_trial(trial) for trial in values.pop("trials")]
@@ -141,7 +141,7 @@ def load(key: Key) -> Tuned | None:
 def claimed(key: Key, processes: ProcessGroup) -> Iterator[None]:
     """Claims a result for these processes while a block runs. All have to run it.
 
-    Where nothing can be kept, nothing is claimed.
+    Where no result can be saved, nothing is claimed.
 
     Raises:
         ValueError: other processes search for the same.
@@ -155,7 +155,7 @@ def claimed(key: Key, processes: ProcessGroup) -> Iterator[None]:
 
 
 def save(key: Key, tuned: Tuned) -> None:
-    """Keeps a result; a warning says so if it cannot be written."""
+    """Saves a result; if it cannot be written, there is a warning."""
     text = json.dumps({"key": dataclasses.asdict(key), "tuned": dataclasses.asdict(tuned)})
     try:
         make_folder(key.path.parent)
@@ -172,7 +172,7 @@ def tuned_settings(
     processes: ProcessGroup,
     before: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The kept values of settings that are not set; a line on stderr says which.
+    """The tuned values of the settings that are not set; a line on stderr says which.
 
     A setting that has its default counts as not set.
 
@@ -180,10 +180,10 @@ def tuned_settings(
         given: the settings as they were given.
         algorithm: with the same settings, filled for the device.
         processes: the processes.
-        before: what was chosen for the run that is resumed, which it then keeps.
+        before: the tuned settings of the run that is resumed, which stay; None: a new run.
 
     Raises:
-        ValueError: nothing is kept.
+        ValueError: there is no result of a search.
     """
     key = key_of(algorithm, processes)
     if before is None:

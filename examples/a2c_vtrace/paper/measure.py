@@ -24,7 +24,7 @@ from cule.train.command import options_of
 from cule.train.logs.log import LOG
 from cule.train.logs.rows import append_row
 from cule.train.sweep.jobs import Job, JobState
-from cule.train.sweep.sweep import Sweep, tell_end
+from cule.train.sweep.sweep import Sweep, report_end
 from cule.train.sweep.table import Live
 from examples.a2c_vtrace.paper import rows
 from examples.a2c_vtrace.paper.cases import Case
@@ -201,7 +201,7 @@ def _train(cases: Sequence[Case], budget: Budget, several: bool) -> int:
         Live(sys.stderr) if budget.progress else lambda states: None
     )
     sweep.run(look)
-    return tell_end(sweep)
+    return report_end(sweep)
 
 
 def _evaluations(folder: Path) -> list[dict[str, float]]:

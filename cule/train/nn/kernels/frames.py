@@ -83,11 +83,11 @@ def stacks(
         (*slots.shape, depth, size) int64.
     """
     size = words.shape[2]
-    made = words.new_empty((*slots.shape, depth, size))
+    result = words.new_empty((*slots.shape, depth, size))
     _stacks[(slots.numel(), depth)](
-        words, age, slots, envs, made, *layout_of(words, age, slots, envs), size, depth, BLOCK
+        words, age, slots, envs, result, *layout_of(words, age, slots, envs), size, depth, BLOCK
     )
-    return made
+    return result
 
 
 def layout_of(
@@ -131,11 +131,11 @@ class Stacks(torch.Tensor):
     ) -> Stacks:  # fmt: skip
         """See the class."""
         shape = (*(slots.shape if leading is None else leading), ring.oldest + 1, *ring.frame)
-        made = torch.Tensor._make_wrapper_subclass(
+        tensor = torch.Tensor._make_wrapper_subclass(
             cls, shape, dtype=torch.uint8, device=ring.words.device
         )
-        made.ring, made.slots, made.envs, made._whole = ring, slots, envs, None
-        return made
+        tensor.ring, tensor.slots, tensor.envs, tensor._whole = ring, slots, envs, None
+        return tensor
 
     def whole(self) -> torch.Tensor:
         """A tensor of the stacks."""
@@ -171,13 +171,13 @@ class Stacks(torch.Tensor):
         cls, function: Any, types: Any, args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
-        made = None
+        stacks = None
         if function is torch.ops.aten.view.default:
-            made = args[0]._shaped(args[1])
+            stacks = args[0]._shaped(args[1])
         elif function is torch.ops.aten.select.int and args[1] == 0:
-            made = args[0]._selected(args[2])
-        if made is not None:
-            return made
+            stacks = args[0]._selected(args[2])
+        if stacks is not None:
+            return stacks
         args, kwargs = tree_map_only(Stacks, Stacks.whole, (args, kwargs or {}))
         return function(*args, **kwargs)
 

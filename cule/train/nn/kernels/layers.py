@@ -85,7 +85,7 @@ def centred_patches(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         channels_last.
     """
     count, depth, height, width = images.shape
-    made = torch.empty(
+    output = torch.empty(
         (count, height // 4, width // 4, 16 * depth), dtype=dtype, device=images.device
     )
     if isinstance(images, Stacks):
@@ -97,9 +97,9 @@ def centred_patches(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         size = height * width // 4
         tensors, layout = (words,) * 4, (0, 0, 0, 0, 0, depth, size, depth * size, 0)
     _centred_patches[(count,)](
-        *tensors, made, *layout, depth, height, width, isinstance(images, Stacks), WORDS
+        *tensors, output, *layout, depth, height, width, isinstance(images, Stacks), WORDS
     )
-    return made.permute(0, 3, 1, 2)
+    return output.permute(0, 3, 1, 2)
 
 
 @triton.jit
@@ -174,5 +174,5 @@ def bias_relu(values: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     if values.dim() == 2:
         return _BiasRelu.apply(values, bias)
     rows = values.permute(0, 2, 3, 1)
-    made = _BiasRelu.apply(rows.reshape(-1, rows.shape[-1]), bias)
-    return made.view(rows.shape).permute(0, 3, 1, 2)
+    output = _BiasRelu.apply(rows.reshape(-1, rows.shape[-1]), bias)
+    return output.view(rows.shape).permute(0, 3, 1, 2)

@@ -121,8 +121,8 @@ class _Loss(torch.autograd.Function):
     def backward(ctx: Any, of_loss: torch.Tensor, *_: Any) -> tuple[torch.Tensor | None, ...]:
         (gradients,) = ctx.saved_tensors
         parts = (gradients * of_loss).split([shape.numel() for shape in ctx.shapes])
-        made = [part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True)]
-        return None, None, *made
+        shaped = [part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True)]
+        return None, None, *shaped
 
 
 def vtrace_loss(

@@ -62,12 +62,13 @@ class _PolicyAndValue(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
         (log_pi,) = ctx.saved_tensors
         rows, width = log_pi.shape
-        made = torch.empty((rows, width + 1), dtype=ctx.dtype, device=log_pi.device)
+        of_outputs = torch.empty((rows, width + 1), dtype=ctx.dtype, device=log_pi.device)
         of_log_pi, of_values = (gradient.contiguous() for gradient in gradients)
         _policy_and_value_backward[(triton.cdiv(rows, ROWS),)](
-            log_pi, of_log_pi, of_values, made, rows, width, ROWS, triton.next_power_of_2(width)
-        )
-        return made
+            log_pi, of_log_pi, of_values, of_outputs, rows, width,
+            ROWS, triton.next_power_of_2(width),
+        )  # fmt: skip
+        return of_outputs
 
 
 def policy_and_value(outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -156,13 +157,13 @@ class _Terms(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
         log_pi, actions = ctx.saved_tensors
         rows, width = log_pi.shape
-        made = torch.empty_like(log_pi)
+        of_outputs = torch.empty_like(log_pi)
         of_chosen, of_entropy = (gradient.contiguous() for gradient in gradients)
         _terms_backward[(triton.cdiv(rows, ROWS),)](
-            log_pi, actions, of_chosen, of_entropy, made, rows, width,
+            log_pi, actions, of_chosen, of_entropy, of_outputs, rows, width,
             ROWS, triton.next_power_of_2(width),
         )  # fmt: skip
-        return made, None
+        return of_outputs, None
 
 
 def terms(log_pi: torch.Tensor, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

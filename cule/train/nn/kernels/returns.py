@@ -115,12 +115,12 @@ def vtrace(
 
 
 def _scan(kernel: Any, decay: float, *tensors: torch.Tensor) -> torch.Tensor:
-    found = torch.empty_like(tensors[0], memory_format=torch.contiguous_format)
-    steps, width = found.shape
+    results = torch.empty_like(tensors[0], memory_format=torch.contiguous_format)
+    steps, width = results.shape
     kernel[_grid(width)](
-        *(tensor.contiguous() for tensor in tensors), found, steps, width, float(decay), LANES
+        *(tensor.contiguous() for tensor in tensors), results, steps, width, float(decay), LANES
     )
-    return found
+    return results
 
 
 def gae(
