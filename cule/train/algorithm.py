@@ -22,7 +22,7 @@ Values = Mapping[str, torch.Tensor]
 
 
 class Nets(SimpleNamespace):
-    """Networks by name, as attributes."""
+    """An algorithm's networks as attributes, by their names in `networks`."""
 
     def __getattr__(self, name: str) -> Any:
         known = ", ".join(vars(self))
@@ -31,13 +31,14 @@ class Nets(SimpleNamespace):
 
 @dataclass(frozen=True)
 class Context:
-    """What a training gives its algorithm.
+    """What a training gives the constructor of its algorithm.
 
     Attributes:
-        device: where everything is.
-        num_actions: actions of the envs.
-        envs: those that `environment` returned; None: those of the settings.
-        now: the values of `schedules`, as tensors of one number on the device, by name.
+        device: where networks compute, and where all tensors are.
+        num_actions: how many actions an env has.
+        envs: the envs that `environment` returned; None: the training plays the game of the
+            settings.
+        now: the current values of `schedules` by name, as attributes: () float32 on the device.
     """
 
     device: torch.device
@@ -47,26 +48,27 @@ class Context:
 
 
 class Algorithm(Generic[A]):
-    """An algorithm: what is kept of each step, how to act, when to learn, the loss.
+    """What a user derives an algorithm from: what is stored of a step, how to act, when to learn.
 
     Args:
         args: the settings.
-        context: what the training gives it.
+        context: the device, the actions and the schedules' values.
 
     Attributes:
-        keeps: what `act` returns that is kept of each step, besides the observation, action,
-            reward, discount and played: name and dtype of a number for each env. "actions" may be
-            named, to keep them as another dtype than int64.
-        evaluates: what `evaluate` returns: name and dtype of a number for each env.
-        now: the values of `schedules`, as tensors of one number on the device, by name.
-        num_actions: actions of the envs.
-        device: where everything is.
+        keeps: values that `act` returns and that are stored of each step, besides the observation,
+            action, reward, discount and `played`: the dtype of each by its name; a value has the
+            shape (num_envs,). "actions" may be among them, to store actions as another dtype than
+            int64.
+        evaluates: values that `evaluate` returns, (num_envs,) each: their dtypes by name.
+        now: the current values of `schedules` by name, as attributes: () float32 on the device.
+        num_actions: how many actions an env has.
+        device: where networks compute, and where all tensors are.
     """
 
     keeps: ClassVar[Mapping[str, torch.dtype]] = {}
     evaluates: ClassVar[Mapping[str, torch.dtype]] = {}
 
-    # Which settings the constructor has read (lowering/settings_read.py); None: nobody looked.
+    # Which settings the constructor has read (lowering/settings_read.py); None: not known.
     read_at_start: frozenset[str] | None = None
 
     def __init__(self, args: A, context: Context):
@@ -85,16 +87,16 @@ class Algorithm(Generic[A]):
 
     @property
     def brings_envs(self) -> bool:
-        """Whether its class has envs of its own, so that ale-py cannot evaluate it."""
+        """Whether its class overrides `environment`; ale-py cannot evaluate such an algorithm."""
         own = inspect.getattr_static(type(self), "environment")
         return own is not inspect.getattr_static(Algorithm, "environment")
 
     def use_settings(self, args: A, read: frozenset[str] | None) -> None:
-        """Uses these settings from now on, which are the same ones, or a copy that notes reads.
+        """Replaces `args` by an equal object, such as a copy that notes which settings are read.
 
         Args:
             args: the settings.
-            read: which of them the constructor has read; None: nobody looked.
+            read: the names of those that the constructor has read; None: that is not known.
         """
         self.args, self.read_at_start = args, read
 
@@ -103,54 +105,72 @@ class Algorithm(Generic[A]):
 
     @classmethod
     def environment(cls, args: A, num_envs: int, device: torch.device) -> Any:
-        """Other envs than the settings': any with AtariEnv's `reset` and `step`; None: those.
+        """The envs to train on, where these are not the game of the settings.
 
-        A class method, as a training makes its envs before the algorithm, which gets their number
-        of actions.
+        It is a class method, as a training makes its envs before the algorithm, whose constructor
+        gets their number of actions.
 
         Args:
             args: the settings.
             num_envs: how many envs this process plays.
-            device: where observations are wanted.
+            device: the device of the observations.
+
+        Returns:
+            A vector env with AtariEnv's `reset` and `step`, in NEXT_STEP mode; None: the training
+            makes the envs of the settings.
         """
         return None
 
     def networks(self, num_actions: int) -> Mapping[str, nn.Module | Copy]:
-        """The networks by name."""
+        """The networks by name, each a module whose weights are trained, or a Copy of one."""
         raise self._missing("networks")
 
     def schedules(self) -> Mapping[str, Callable[[int], float]]:
         """Numbers that depend on the frames emulated so far, such as the chance of a random action.
 
-        `learning_rate` is the optimizer's.
+        Returns:
+            By name, functions from frames to a finite number. Their values are in `now`; that of
+            `learning_rate` is given to the optimizer.
         """
         return {}
 
     def act(self, nets: Nets, observations: torch.Tensor) -> Values:
-        """Chooses actions.
+        """Chooses an action for each env.
 
         Args:
-            nets: the networks.
-            observations: (num_envs, ...).
+            nets: the networks that act.
+            observations: (num_envs, ...); of a game (num_envs, 4, 84, 84) uint8.
 
         Returns:
-            "actions" (num_envs,), and what `keeps` and `evaluates` name.
+            "actions" (num_envs,) int64, and the values that `keeps` names, (num_envs,) each. Those
+            that `evaluates` names may be there, too.
         """
         raise self._missing("act")
 
     def evaluate(self, nets: Nets, observations: torch.Tensor) -> Values:
-        """Values of observations, as `evaluates` names them, for the batch of `prepare` and `loss`.
+        """Computes the values that `evaluates` names, for the batches of `prepare` and `loss`.
 
         If `act` returns them, too, they have to be the same function of network and observation.
         They are then computed only once where the network has not changed in between.
+
+        Args:
+            nets: the networks that learn.
+            observations: (num_envs, ...), those of one step.
+
+        Returns:
+            (num_envs,) each, by name.
         """
         raise self._missing("evaluate")
 
     def prepare(self, nets: Nets, batch: Batch) -> Values:
-        """What the batches of `loss` have in addition, computed once in a phase of learning.
+        """Computes further parts of the batches of `loss`, once in each phase of learning.
+
+        Args:
+            nets: the networks that learn, and copies.
+            batch: all steps that are learned from, with `num_envs` sequences.
 
         Returns:
-            (steps, num_envs) each; nothing by default.
+            (steps, num_envs) float32 each, by name; nothing by default.
         """
         return {}
 
@@ -159,23 +179,59 @@ class Algorithm(Generic[A]):
         raise self._missing("learning")
 
     def loss(self, nets: Nets, batch: Batch) -> Values:
-        """The loss of a batch: "loss", a scalar, and what to log. All are means over the batch."""
+        """Computes the loss of a batch.
+
+        Args:
+            nets: the networks that learn, and copies.
+            batch: what the update learns from.
+
+        Returns:
+            "loss", () with a gradient, and numbers to log by name, () each. All are means over the
+            batch.
+        """
         raise self._missing("loss")
 
     def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """The optimizer. A learning rate that is a tensor can be changed while training."""
+        """Makes the optimizer; by default that of the settings.
+
+        Args:
+            parameters: all that are trained, float32.
+
+        Returns:
+            An optimizer of all parameters. `schedules` can change a learning rate that is a tensor.
+        """
         return self.args.make_optimizer(parameters, self.device)
 
     def norm(self, gradient: torch.Tensor, gradients: list[torch.Tensor]) -> torch.Tensor:
-        """The gradient's norm: of all numbers at once, or of its parts."""
+        """The norm by which the gradient is clipped; by default that of all numbers.
+
+        Args:
+            gradient: (parameters,) float32, the gradients of all parameters as one vector.
+            gradients: the gradient of each parameter.
+
+        Returns:
+            () float32.
+        """
         return gradient.norm()
 
     def scores(self, nets: Nets, observations: torch.Tensor) -> torch.Tensor:
-        """For evaluations: how likely each action is, as log-probabilities (n, num_actions)."""
+        """Computes the policy that evaluations and videos play.
+
+        Args:
+            nets: the networks that act.
+            observations: (n, 4, 84, 84) uint8.
+
+        Returns:
+            (n, num_actions), the actions' log-probabilities.
+        """
         raise self._missing("scores")
 
     def declare(self, declaration: Declaration) -> None:
-        """Declares the program. An unusual algorithm, such as a recurrent one, declares more."""
+        """Declares the program. Override it for what needs more, such as a recurrent network.
+
+        Args:
+            declaration: takes acting, emulating and learning, in the order of a step.
+        """
         declaration.acting(self.act)
         declaration.emulating()
         declaration.learning(self.learning())

@@ -1,6 +1,6 @@
-"""What a loss reads, and where it comes from.
+"""Batches of a loss: sequences of a group of envs, shuffled transitions, or sampled ones.
 
-That is sequences of a group of envs, shuffled transitions, or transitions sampled from a memory.
+Shuffled transitions are all of the newest steps; sampled ones come from a replay memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Batch:
 
 
 class Used(SimpleNamespace):
-    """The parts of a batch that the loss has used when it was tried, as attributes."""
+    """The parts of a batch that a loss reads, as attributes; the first call has shown which."""
 
     def __getattr__(self, name: str) -> Any:
         raise MissingPart(
@@ -61,12 +61,12 @@ class Used(SimpleNamespace):
 
 
 class Rows(Protocol):
-    """An update's rows, of which some at a time make a batch.
+    """The rows of an update, which a loss gets at once or in several batches.
 
     Attributes:
-        count: how many.
-        observations_each: observations of a row.
-        dimension: of each part of a batch, over rows.
+        count: how many rows an update has.
+        observations_each: how many observations a row has.
+        dimension: the dimension of a batch's parts that runs over rows.
     """
 
     count: int
@@ -74,7 +74,7 @@ class Rows(Protocol):
     dimension: int
 
     def batch(self, begin: int, end: int) -> Batch:
-        """The batch of some rows."""
+        """The batch of rows begin .. end - 1."""
 
 
 def normalized(values: torch.Tensor) -> torch.Tensor:
@@ -178,8 +178,9 @@ def rows_of(
         num_envs: envs of this process.
         windows: of all envs by name.
         whole: tensors (T, num_envs) by name.
-        turn: (1,) int64, whose turn it is: a group's, or a minibatch's of a shuffle.
-        chosen: the shuffled places, or the sampled transitions; None for groups.
+        turn: (1,) int64, the number of the group or of the minibatch of a shuffle.
+        chosen: the shuffled places (T * num_envs,) or the sampled transitions (2, minibatch), both
+            int64; None: groups of envs take turns.
     """
     if learning.replay is not None:
         places, envs = chosen[0], chosen[1]
@@ -199,7 +200,7 @@ def turns_of(learning: Learning, updates: int) -> int:
 
     Args:
         learning: what to learn from.
-        updates: in a phase.
+        updates: the updates of a phase.
     """
     if learning.replay is not None:
         return 1
@@ -212,9 +213,9 @@ def sample(memory: int, minibatch: int, num_envs: int, position: torch.Tensor) -
     Args:
         memory: transitions of an env, of which the window has all but the three oldest, whose
             frames are only used in the stacks of later ones.
-        minibatch: how many.
-        num_envs: envs.
-        position: (1,) int64, steps played; there have to be at least four.
+        minibatch: how many transitions to sample.
+        num_envs: envs of this process.
+        position: (1,) int64, steps played so far; at least four.
     """
     steps = torch.clamp(position, max=memory) - 3
     back = (torch.rand(minibatch, dtype=torch.float64, device=position.device) * steps).long() + 1

@@ -1,4 +1,4 @@
-"""What an algorithm declares: tensors over steps, how it acts, and from what it learns."""
+"""An algorithm's declaration: tensors over steps, how it acts, and from what it learns."""
 
 from __future__ import annotations
 
@@ -59,21 +59,21 @@ def check_kinds(attribute: str, kinds: Any) -> None:
 
 
 class Declaration:
-    """Takes what an algorithm declares; see Algorithm.declare.
+    """What Algorithm.declare declares a program to.
 
     Args:
-        num_envs: of this process.
+        num_envs: the envs of this process.
         observation: the tensor of observations over steps.
-        keeps, evaluates: the algorithm's.
+        keeps, evaluates: the algorithm's, see Algorithm.
 
     Attributes:
-        program: to which operations are added.
-        observation, started: tensors over steps. started is whether an observation is the first of
-            an episode.
+        program: the program, to which recurrents belong.
+        observation: the tensor of observations over steps.
+        started: (num_envs,) bool over steps: the observation is the first of an episode.
         stored: the tensors over steps that are stored, by name: actions, rewards, discounts,
             played, and what `keeps` and `evaluates` name.
-        steps: what is done at each step, in this order.
-        phase: when and from what to learn; None: that is not declared yet.
+        steps: the parts of a step, acting and emulating, in their order.
+        phase: when and from what to learn; None: `learning` was not called yet.
 
     Raises:
         ValueError: `keeps` or `evaluates` are wrong.
@@ -106,7 +106,14 @@ class Declaration:
     def recurrent(
         self, name: str, dtype: torch.dtype = torch.float32, *shape: int, **more: Any
     ) -> Recurrent:
-        """A tensor over steps with a value (num_envs, *shape) at each."""
+        """Makes a tensor over steps.
+
+        Args:
+            name: its name, for messages and checkpoints.
+            dtype: of its values.
+            shape: a value at a step is (num_envs, *shape).
+            more: further arguments of plan.program.Recurrent, such as `initial`.
+        """
         return self.program.recurrent(name, (self.num_envs, *shape), dtype, **more)
 
     def acting(
@@ -118,10 +125,11 @@ class Declaration:
         """Declares how actions are chosen at step t.
 
         Args:
-            act: gets the networks, the observations and what else it reads; returns "actions",
-                what `keeps` and `evaluates` name, and what else it writes.
-            reads: what else it reads.
-            writes: what else it writes, by name.
+            act: gets the networks, the observations (num_envs, ...) and a value for each of
+                `reads`; returns by name "actions", what `keeps` and `evaluates` name, and a value
+                for each of `writes`.
+            reads: values that it reads besides the observations.
+            writes: values that it writes besides those, by name.
         """
         self.steps.append(Acting(act, reads, writes or {}))
 
@@ -137,12 +145,12 @@ class Declaration:
         """Declares when and from what to learn.
 
         Args:
-            learning: that.
-            reads: further parts of a batch by name: each a function of the index after the last
-                step that is learned from, which gives a window.
+            learning: when and from what, as Algorithm.learning returns it.
+            reads: further parts of a batch by name. Each is a function from the index after the
+                last step that is learned from to a window of a recurrent.
 
         Raises:
-            ValueError: it was declared before.
+            ValueError: learning was declared before.
         """
         if self.phase is not None:
             raise InvalidValue(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from cule.errors import InvalidValue
 from cule.train.checks import at_least_whole, check_types
 
-# What means nothing beside a replay memory.
+# Settings of Learning that have no effect with a replay memory.
 NO_REPLAY = ("steps", "groups", "epochs", "minibatch", "normalize")
 # Steps of an env from which one transition can be sampled: the three oldest are only in stacks.
 OLDEST = 4
@@ -22,7 +22,8 @@ class Replay:
         minibatch: transitions in an update, in each process.
 
     Raises:
-        TypeError, ValueError: one is no whole number, or below 1.
+        TypeError: a number is no whole number.
+        ValueError: a number is below 1.
     """
 
     memory: int
@@ -38,11 +39,12 @@ class Copy:
     """A network that is a copy of another one, such as a target network. It is not trained.
 
     Attributes:
-        of: the name of the other one.
+        of: the name of the network that is copied.
         every: updates between two copies.
 
     Raises:
-        TypeError, ValueError: `every` is no whole number, or below 1.
+        TypeError: `every` is no whole number.
+        ValueError: it is below 1.
     """
 
     of: str
@@ -67,10 +69,10 @@ class Learning:
         groups: groups of envs that learn in turn.
         epochs: how often a phase goes through all steps, with minibatches.
         minibatch: transitions in an update, in each process; None: whole sequences of steps.
-        replay: the memory; None: there is none.
+        replay: the replay memory; None: without one, the last steps are learned from.
         lag: 0: learn between two steps. 1: learn while the envs play on, with weights that are one
             iteration old.
-        start: no learning before so many steps.
+        start: steps of each env before the first phase.
         normalize: names of parts of a batch that are shifted and scaled to mean 0 and deviation 1
             in each minibatch.
         whole: an update's loss needs all its rows at once, as it is no mean over rows. Otherwise
@@ -101,7 +103,8 @@ class Learning:
             num_envs: envs of this process.
 
         Raises:
-            TypeError, ValueError: one is wrong, or means nothing beside others.
+            TypeError: a number is no whole number.
+            ValueError: a number is out of its range, or has no effect with the others.
         """
         at_least_whole(1, self, "steps", "every", "times", "groups", "epochs", "minibatch")
         at_least_whole(0, self, "start", "lag")

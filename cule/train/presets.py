@@ -12,12 +12,20 @@ Args = TypeVar("Args", bound=Any)
 
 
 def by_device(*, gpu: float, cpu: float) -> Any:
-    """A field of a dataclass of settings that is None until `filled` sets it."""
+    """A field of a dataclass of settings whose default depends on the device.
+
+    Args:
+        gpu: the default on a GPU.
+        cpu: the default on a CPU.
+
+    Returns:
+        A field that is None until `filled` sets it.
+    """
     return dataclasses.field(default=None, metadata={"cuda": gpu, "cpu": cpu})
 
 
 def open_settings(args: Any) -> list[dataclasses.Field]:
-    """The names of the fields that are not set."""
+    """The fields made by `by_device` whose value is None."""
     return [
         field
         for field in dataclasses.fields(args)
@@ -26,12 +34,12 @@ def open_settings(args: Any) -> list[dataclasses.Field]:
 
 
 def filled(args: Args, device: torch.device, known: Mapping[str, Any] | None = None) -> Args:
-    """The settings, with this device's defaults for those that are not set.
+    """A copy of the settings in which this device's defaults replace None.
 
     Args:
         args: the settings.
         device: where the program computes.
-        known: the settings of a run that is resumed, which come before the device's defaults.
+        known: the settings of a run that is resumed, used in place of the device's defaults.
     """
     known = known or {}
     return dataclasses.replace(
@@ -44,13 +52,13 @@ def filled(args: Args, device: torch.device, known: Mapping[str, Any] | None = N
 
 
 def announcement(given: Any, args: Any, device: torch.device, algorithm: str) -> str:
-    """A line that says what is trained where, and which settings are the device's defaults.
+    """A line that says what is trained on which device, and which settings are its defaults.
 
     Args:
-        given: the settings as they were given.
-        args: the same, filled.
+        given: the settings as the user gave them.
+        args: the result of `filled` for them.
         device: where the program computes.
-        algorithm: its name.
+        algorithm: the algorithm's name.
     """
     threads = torch.get_num_threads()
     where, kind = f"the CPU ({threads} thread{'s' * (threads > 1)})", "a CPU"

@@ -1,4 +1,4 @@
-"""The operations of a step: choose actions, emulate; and acting gets the weights."""
+"""The operations of a step, act and emulate, and the one that hands over weights to acting."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from cule.train.plan.program import Access
 
 
 def _handed_over(p: Parts) -> int:
-    """The first step after which weights are handed over."""
+    """The first step at whose end acting gets new weights."""
     learning = p.phase.learning
     return p.start + (learning.period - 1 if learning.lag else 0)
 
 
 def _versions(p: Parts) -> Index:
-    """How often weights were handed over before step t."""
+    """The version of the weights that act at step t: how often they were handed over before."""
     period = p.program.period
     return ((p.t - 1 - _handed_over(p) + period) // period).at_least(0)
 
 
 def _draws_at(p: Parts, step: torch.Tensor) -> AbstractContextManager[None]:
-    """Random numbers of this step, (1,) int64, in a `with` block."""
+    """The context in which acting draws the random numbers of a step, (1,) int64."""
     return draws.keyed(p.algorithm.args.seed, p.collector.first_env, step)
 
 
 def declare_acting(p: Parts, acting: Acting) -> None:
-    """Appends how actions are chosen."""
+    """Appends the operation that chooses actions."""
     networks, t, stored = list(p.actors), p.t, p.declaration.stored
     returned = _probe_acting(p, acting)
     evaluated = [name for name in p.algorithm.evaluates if name in returned]
@@ -69,7 +69,7 @@ def declare_acting(p: Parts, acting: Acting) -> None:
 
 @torch.no_grad()
 def _probe_acting(p: Parts, acting: Acting) -> Mapping[str, torch.Tensor]:
-    """What act returns for zeros, checked."""
+    """Calls `act` with zeros, and checks what it returns."""
     reads = (p.declaration.observation[p.t], *acting.reads)
     values = [p.blank(access).all()[0] for access in reads]
     nets = by_name(list(p.nets.acting), list(p.nets.acting.values()))
@@ -98,7 +98,7 @@ def _probe_acting(p: Parts, acting: Acting) -> Mapping[str, torch.Tensor]:
 
 
 def declare_emulating(p: Parts) -> None:
-    """Appends a step of the envs."""
+    """Appends the operation that plays a step of the envs."""
     t, gamma, async_envs = p.t, p.algorithm.args.gamma, p.collector.async_envs
     d, stacked = p.declaration, p.declaration.observation.stack > 1
 
@@ -147,7 +147,10 @@ class _AsyncEmulation:
 
 
 def declare_handing_over(p: Parts) -> None:
-    """Appends how acting gets the weights. Where it would read the same, the plan drops this."""
+    """Appends the operations that copy weights to the networks that act.
+
+    The plan drops those that would change nothing.
+    """
     program, updates = p.program, p.updates
     for name, acting in p.actors.items():
         weights: Access = p.trained[name][updates * (program.u + 1)]

@@ -1,9 +1,9 @@
-"""What an algorithm keeps in attributes of its own: taken, put back, saved with a checkpoint.
+"""The state that an algorithm has in attributes of its own, for checkpoints and the sandbox.
 
-An algorithm may change what it keeps, such as a running mean, whenever one of its methods is
-called. Taken are numbers, texts, tensors, arrays, random generators, what has a state_dict, and
-containers and plain objects of these. Functions, classes, settings and the envs are not: they are
-made again.
+An algorithm may change its attributes, such as a running mean, whenever one of its methods is
+called. Saved are numbers, texts, tensors, arrays, random generators, objects with a state_dict, and
+containers and plain objects of these. Functions, classes, settings and the envs are not saved: they
+are made again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import torch
 
 from cule.errors import InvalidValue, is_others
 
-# Attributes that the program around an algorithm sets.
+# Attributes that the training sets.
 GIVEN = frozenset({"args", "context", "now", "num_actions", "device", "read_at_start"})
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
-# The kind of a value, and a copy of what it holds.
+# A saved value: its kind, and a copy of its content.
 Taken = tuple[str, Any]
 NOTHING: Taken = ("nothing", None)
 _LIBRARIES = {*sys.stdlib_module_names, "torch", "numpy", "gymnasium", "cule"}
@@ -46,7 +46,7 @@ def _is_own(value: Any) -> bool:
 
 
 def _take(value: Any, where: str, seen: set[int]) -> Taken:
-    """What a value is, and a copy of it, which torch.load reads without running code."""
+    """A saved value, of types that torch.load reads without running code."""
     if type(value) in PLAIN:
         return "plain", value
     if isinstance(value, (enum.Enum, type)):
@@ -85,7 +85,7 @@ def _take(value: Any, where: str, seen: set[int]) -> Taken:
 
 
 def _put(now: Any, taken: Taken) -> Any:
-    """The value that was taken: `now`, changed in place where that is possible, or a new one."""
+    """Restores a saved value: changes `now` in place where that is possible, or makes a new one."""
     kind, value = taken
     if kind == "nothing":
         return now
@@ -119,7 +119,10 @@ def _put(now: Any, taken: Taken) -> Any:
 
 
 def _put_tensor(now: Any, value: torch.Tensor) -> torch.Tensor:
-    """In the same memory, as captured steps read it there, unless it belongs to a gradient."""
+    """Restores a tensor in its own memory, where captured steps read it.
+
+    A tensor of another shape, dtype or device, or one that is computed from others, is replaced.
+    """
     alike = isinstance(now, torch.Tensor) and (
         (now.shape, now.dtype, now.device) == (value.shape, value.dtype, value.device)
     )
@@ -163,7 +166,7 @@ def _put_attributes(now: Any, taken: Mapping[str, Taken]) -> None:
 
 
 def _class_marks(algorithm: Any) -> dict[str, tuple[Any, ...]]:
-    """What shows that a value of an algorithm's classes was changed, by name."""
+    """Marks of the values in an algorithm's classes, by name; a changed value has another mark."""
     marks = {}
     for kind in type(algorithm).__mro__:
         if kind.__module__.partition(".")[0] == "cule" or kind is object:
@@ -177,10 +180,10 @@ def _class_marks(algorithm: Any) -> dict[str, tuple[Any, ...]]:
 
 @contextmanager
 def constant_classes(algorithm: Any) -> Iterator[None]:
-    """Checks that an algorithm keeps nothing in its class, which no checkpoint holds.
+    """Checks that a block changes nothing in an algorithm's class, which no checkpoint holds.
 
     Raises:
-        ValueError: something of the class was changed in the block.
+        ValueError: an attribute of the class was changed in the block.
     """
     before = _class_marks(algorithm)
     yield
@@ -193,31 +196,31 @@ def constant_classes(algorithm: Any) -> Iterator[None]:
 
 
 class Attributes:
-    """An algorithm's attributes.
+    """Saves and restores the attributes of an algorithm.
 
     Args:
-        algorithm: whose.
-        others: what has its own place in a checkpoint, such as its networks.
+        algorithm: the algorithm.
+        others: objects that checkpoints save elsewhere, such as its networks.
     """
 
     def __init__(self, algorithm: Any, others: Collection[Any] = ()):
         self._algorithm, self._others = algorithm, others
 
     def state_dict(self) -> dict[str, Any]:
-        """Copies of all.
+        """Copies of all attributes by name, as kind and content.
 
         Raises:
-            ValueError: one could not be put back.
+            ValueError: an attribute is of a type that cannot be restored.
         """
         seen = {id(one) for one in self._others}
         own = {name: one for name, one in vars(self._algorithm).items() if name not in GIVEN}
         return {name: _take(one, name, seen) for name, one in own.items()}
 
     def load_state_dict(self, state: Mapping[str, Taken]) -> None:
-        """Puts back what state_dict() returned.
+        """Restores what state_dict() returned.
 
         Raises:
-            ValueError: they are those of another algorithm.
+            ValueError: the state is that of another algorithm.
         """
         own = {name: one for name, one in state.items() if name not in GIVEN}
         try:

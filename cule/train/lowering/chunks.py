@@ -25,7 +25,7 @@ Parts = Mapping[str, torch.Tensor]
 Gradients = Callable[[Parts], Sequence[torch.Tensor | None]]
 # A fault is largest between few rows and fewer, and they need little memory and time.
 MOST, PIECE = 16, 2
-# What one rounding of float32 changes.
+# The relative error of a rounding to float32.
 ROUNDING = torch.finfo(torch.float32).eps
 REMEDY = (
     "What is over all rows, such as their mean or a normalization, belongs in prepare or in "
@@ -53,8 +53,8 @@ def check(
         rows: the update's.
         names: the parts of a batch that the loss uses.
         at_once: rows of a chunk.
-        rewards: what a reward may be; empty: that is not known.
-        seed: of what is varied.
+        rewards: the values that a reward can have; empty: they are not known.
+        seed: of the random changes to rows and weights.
 
     Raises:
         ValueError: the loss draws random numbers, or is no mean over rows.
@@ -154,7 +154,7 @@ def draws_random(gradients: Gradients, parts: Parts) -> bool:
 def varied(
     parts: Parts, rewards: Sequence[float], dimension: int, each: int, random: torch.Generator
 ) -> Parts:
-    """The same with other numbers and rewards, and with more steps that were not played.
+    """A batch's parts with other numbers and rewards, and with more steps that were not played.
 
     The first of pieces of `each` rows loses none of its steps, and the second some. Numbers but
     observations keep their signs and get smaller, so that probabilities stay what they are.
@@ -173,7 +173,7 @@ def varied(
 
 
 def _other(part: torch.Tensor, observed: bool, random: torch.Generator) -> torch.Tensor:
-    """The same with other numbers; integers but pixels stay, as they may be indices."""
+    """A part with other numbers. Integers except pixels stay, as they may be indices."""
     if observed and part.dtype == torch.uint8:
         drawn = torch.randint(256, part.shape, generator=random, dtype=torch.uint8)
         return drawn.to(part.device)

@@ -20,19 +20,19 @@ from cule.train.plan.program import Work
 
 
 class Learner:
-    """Updates networks.
+    """Computes gradients and updates networks.
 
     Args:
-        parts: what the algorithm is lowered with.
-        probe: what its loss was seen to read and return.
-        work: what a gradient needs, and how many rows are computed at once.
+        parts: the parts of the algorithm's program.
+        probe: what the loss reads and returns.
+        work: the memory of a gradient, and how many rows are computed at once.
         turn: (1,) int64 on the device, updates modulo `turns`.
         turns: how many groups, or minibatches of an epoch, take turns.
 
     Attributes:
-        names: what is logged of each update.
-        used: the parts of a batch that the loss reads.
-        metrics: float64 on the device, sums over updates of `names`.
+        names: the names of the numbers that are logged of each update.
+        used: the names of the parts of a batch that the loss reads.
+        metrics: (len(names),) float64 on the device: the sums of these numbers over updates.
     """
 
     def __init__(self, parts: Parts, probe: LossProbe, work: Work, turn: torch.Tensor, turns: int):
@@ -50,10 +50,13 @@ class Learner:
         self._checked = False
 
     def checks_in(self, phase: int) -> bool:
-        """Whether the first gradient of this phase of learning checks that it may be in chunks.
+        """Whether the first gradient of a phase of learning checks that chunks are allowed.
 
-        The first phase's does, and those of phases 2, 4, 8, ...: what the loss gets changes. It is
-        not captured, as the host waits for what is found.
+        That of the first phase does, and those of phases 2, 4, 8, ..., as the loss gets other
+        values then. Such a phase is not captured, as the host waits for the result.
+
+        Args:
+            phase: the number of the phase that comes next, from 1 on.
         """
         chunked = self.work.at_once < self.work.samples
         due = chunked and (not self._checked or phase & (phase - 1) == 0)
@@ -101,7 +104,7 @@ class Learner:
         self.turn.add_(1).remainder_(self.turns)
 
     def _gathered(self, batch: Batch) -> Any:
-        """What the loss uses of a batch, as plain attributes, which torch.compile understands."""
+        """The parts of a batch that the loss reads, as plain attributes for torch.compile."""
         return Used(**{name: getattr(batch, name) for name in self.used})
 
     @torch.no_grad()
@@ -117,10 +120,10 @@ class Learner:
         self.weights.round()
 
     def try_step(self) -> None:
-        """Applies the gradient and takes that back, so that what it needs is compiled and loaded.
+        """Takes a step of the optimizer and undoes it, so that its kernels are compiled and loaded.
 
-        All that the next update reads is as before, and in the same memory, which captured steps
-        use.
+        Weights, metrics and the optimizer's state have their old values again, in the same memory,
+        which captured steps use.
         """
         state = self.optimizer.state
         before = {p: dict(values) for p, values in state.items()}
@@ -154,7 +157,7 @@ class Learner:
         return sums
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next updates depend on, except the networks' buffers."""
+        """The state that later updates depend on; networks' buffers are saved elsewhere."""
         return {
             "weights": self.weights.state_dict(),
             "optimizer": self.optimizer.state_dict(),

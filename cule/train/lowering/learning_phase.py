@@ -1,4 +1,7 @@
-"""The operations of a phase of learning: what is learned from, then the updates (updates.py)."""
+"""The operations of a phase of learning: evaluate, prepare, choose transitions, update.
+
+The updates themselves are in updates.py.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ from cule.train.plan.stores import Window
 
 @dataclass(frozen=True)
 class Windows:
-    """The windows that a phase reads, by name.
+    """The windows of the steps that a phase learns from.
 
     Attributes:
-        reads: by name, the observations first.
-        stop: the index after the last step that is learned from.
-        steps: how many steps.
+        reads: the windows by the names of a batch's parts, the observations first.
+        stop: the index after the last step.
+        steps: how many steps they have.
     """
 
     reads: dict[str, Access]
@@ -63,14 +66,19 @@ def windows_of(p: Parts) -> Windows:
 
 @dataclass(frozen=True)
 class Loops:
-    """When the operations of a phase are called."""
+    """The arguments of `Program.operation` that say when a phase's operations are called.
+
+    Attributes:
+        phase: those of an operation that is called once in a phase.
+        updates: those of an operation that is called in each update.
+    """
 
     phase: dict[str, Any]
     updates: dict[str, Any]
 
 
 def declare_phase(p: Parts) -> Learner:
-    """Appends all operations of a phase of learning; returns what learns."""
+    """Appends all operations of a phase of learning; returns the learner."""
     learning = p.phase.learning
     phase = {"every": p.program.period, "start": p.start}
     loops = Loops(phase, phase | {"times": p.updates})
@@ -92,7 +100,10 @@ def declare_phase(p: Parts) -> Learner:
 
 
 def _declare_evaluation(p: Parts, windows: Windows, loops: Loops) -> dict[str, Recurrent]:
-    """Values of all observations of the window: steps + 1 calls, or fewer if acting had them."""
+    """Appends `evaluate` for all observations of the window, steps + 1 calls in a phase.
+
+    The plan merges calls with acting's where the network was the same.
+    """
     if not p.algorithm.evaluates:
         return {}
     program, count = p.program, windows.steps + 1
@@ -137,7 +148,7 @@ def _probe_evaluation(p: Parts) -> None:
 def _declare_preparation(
     p: Parts, windows: Windows, loops: Loops, evaluated: dict[str, Recurrent]
 ) -> dict[str, Recurrent]:
-    """What `prepare` makes once in a phase, from what it was seen to read."""
+    """Appends `prepare`, which is called once in a phase; it reads what a first call has read."""
     program, n, count = p.program, p.num_envs, windows.steps + 1
     last = (program.u + 1) * count
     reads = windows.reads | {
@@ -198,7 +209,7 @@ def _probe_preparation(p: Parts, reads: Mapping[str, Access]) -> tuple[set[str],
 
 
 def _declare_shuffle(p: Parts, loops: Loops) -> Access:
-    """A permutation of all transitions for each epoch; returns how an update reads its epoch's."""
+    """Appends a permutation of all transitions for each epoch; returns an update's read of it."""
     program, learning = p.program, p.phase.learning
     count, device = p.num_envs * learning.steps, p.device
     shuffled = program.recurrent("shuffled", (count,), torch.int64, over="update")
@@ -214,7 +225,7 @@ def _declare_shuffle(p: Parts, loops: Loops) -> Access:
 
 
 def _declare_sampling(p: Parts, loops: Loops, windows: Windows) -> Access:
-    """Places of transitions in the memory for each update."""
+    """Appends the choice of an update's transitions in the replay memory; returns its read."""
     program, replay = p.program, p.phase.learning.replay
     assert replay is not None
     chosen = program.recurrent("sampled", (2, replay.minibatch), torch.int64, over="update")

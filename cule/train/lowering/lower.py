@@ -1,4 +1,4 @@
-"""An algorithm becomes a program: recurrents for what is kept, operations in their order.
+"""An algorithm becomes a program: recurrents for what is stored, operations in their order.
 
 A step is: act, emulate. A phase of learning is: values of all observations (`evaluate`), `prepare`,
 then updates: choose transitions, gradient, mean over processes, optimizer, copies of networks. With
@@ -35,13 +35,13 @@ class Lowered:
     """An algorithm's program.
 
     Attributes:
-        program: that.
-        learner: what learns in it.
+        program: the operations.
+        learner: computes gradients and updates in it.
         observation: the tensor of observations over steps.
         stored: the tensors over steps that are stored besides the observations, by name.
         actors: the versions of the networks that act, by name.
-        updates: in a phase of learning.
-        start: the first step with learning; with a lag it is before this step, else after it.
+        updates: how many updates a phase of learning has.
+        start: the step of the first phase, which comes before it with a lag, else after it.
     """
 
     program: Program
@@ -62,20 +62,20 @@ def lower(
     sandbox: Sandbox,
     latest_start: int | None = None,
 ) -> Lowered:
-    """The program of an algorithm.
+    """Makes the program of an algorithm.
 
     Args:
-        algorithm: that.
+        algorithm: what is lowered.
         nets: its networks.
         collector: the envs of this process.
         optimizer: of the networks that are trained.
         reduction: averages the gradients of several processes; None: one process learns.
-        sandbox: lets its methods be tried.
-        latest_start: learning begins after so many steps, even if it is declared to begin later;
-            None: as it is declared.
+        sandbox: the context in which its methods are called.
+        latest_start: the most steps before learning, even if it is declared to begin later; None:
+            it begins as declared.
 
     Raises:
-        ValueError: what is declared, or what a method returns, makes no sense.
+        ValueError: the declaration or what a method returns is wrong.
     """
     observation = Recurrent(
         "observations", collector.observation_shape, collector.observation_dtype, initial=0,
@@ -109,15 +109,15 @@ def lower(
 
 
 def autocast(algorithm: Algorithm[Any]) -> torch.autocast:
-    """In what precision an algorithm's networks compute."""
+    """The context in which an algorithm's networks compute: bfloat16 if the settings ask for it."""
     return torch.autocast(algorithm.device.type, torch.bfloat16, enabled=algorithm.args.bf16)
 
 
 def _checked_phase(algorithm: Algorithm[Any], declaration: Declaration) -> LearningPhase:
-    """When and from what it is declared to learn.
+    """The declared phase of learning, checked.
 
     Raises:
-        ValueError: something is not declared, or what is declared makes no sense.
+        ValueError: acting, emulating or learning is not declared, or one contradicts another.
     """
     phase, incomplete = (
         declaration.phase,
@@ -144,7 +144,7 @@ def _checked_phase(algorithm: Algorithm[Any], declaration: Declaration) -> Learn
 
 
 def _declare_all(p: Parts) -> Learner:
-    """Appends all operations; returns what learns."""
+    """Appends all operations to the program; returns the learner."""
     lag = p.phase.learning.lag
     if lag:
         learner = declare_phase(p)

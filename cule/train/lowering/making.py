@@ -50,8 +50,8 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
     """The algorithm of a training; all processes have to call it.
 
     Args:
-        make: makes it from settings and a context, as its class does. Only a class can bring envs
-            of its own.
+        make: makes the algorithm from settings and a context, as its class does. Only a class can
+            bring envs of its own.
         args: the settings, for the device.
         processes: this process among the others.
 
@@ -76,10 +76,10 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
 
 
 def preview(make: Make, args: Any, device: torch.device) -> Algorithm[Any]:
-    """An algorithm that only says what it is and when it learns: nothing is played with it.
+    """Makes an algorithm only to ask what it is and when it learns; no envs are made for it.
 
     Args:
-        make: as for make_algorithm; envs of its own are not made.
+        make: makes the algorithm from settings and a context.
         args: the settings, for the device.
         device: where it would be trained.
     """

@@ -1,4 +1,4 @@
-"""Checks what an algorithm's methods return, in words, before it is used."""
+"""Checks of what an algorithm's methods return, with errors in plain sentences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cule.train.plan.program import Program
 
 # Parts of every batch.
 PARTS = ("observations", "next_observations", "actions", "rewards", "discounts", "played")
-# What each line of a log has, besides what a loss returns.
+# Keys of the log, which a loss must not return.
 LOGGED = frozenset({
     "kind", "frames", "training_frames", "updates", "seconds", "fps", "ups", "episodes", "score",
     "score_so_far", "reward", "grad_norm", "multiprocessors", "ordered",
@@ -80,11 +80,11 @@ def check_parts(
 
     Args:
         algorithm: whose `keeps` and `evaluates` name some.
-        reads: the names of what declare() reads besides.
+        reads: the names of further parts that declare() declares.
         prepared: the names of what `prepare` returns, which may replace what `evaluates` names.
 
     Raises:
-        ValueError: two have.
+        ValueError: a name stands twice.
     """
     evaluates = algorithm.evaluates
     taken = dict.fromkeys(PARTS, "a part of every batch")
@@ -107,7 +107,7 @@ def check_names(program: Program) -> None:
     """Checks that no two tensors over time, and no two objects, are saved by the same name.
 
     Raises:
-        ValueError: two are.
+        ValueError: a name stands twice.
     """
     names = collections.Counter((r.name, r.object is not None) for r in program.recurrents)
     if twice := [name for (name, _), count in names.items() if count > 1]:
@@ -118,7 +118,7 @@ def check_names(program: Program) -> None:
 
 
 def check_learning(learning: Any) -> Learning:
-    """What `learning` returns, checked.
+    """Checks what `learning` returns, and returns it.
 
     Raises:
         ValueError: it is no Learning.
@@ -131,7 +131,7 @@ def check_learning(learning: Any) -> Learning:
 
 
 def check_schedules(schedules: Any) -> dict[str, Callable[[int], float]]:
-    """What `schedules` returns, checked.
+    """Checks what `schedules` returns, and returns it as a dict.
 
     Raises:
         ValueError: it is no mapping of names to functions.
@@ -199,7 +199,7 @@ def check_norm(norm: Any) -> None:
 
 
 def check_scores(scores: Any, count: int, num_actions: int) -> torch.Tensor:
-    """What `scores` returns, checked.
+    """Checks what `scores` returns, and returns it.
 
     Raises:
         ValueError: it is no number for each of `num_actions` actions of `count` observations.
@@ -215,7 +215,7 @@ def check_scores(scores: Any, count: int, num_actions: int) -> torch.Tensor:
 def check_dtypes(
     method: str, values: Mapping[str, torch.Tensor], kinds: Mapping[str, torch.dtype]
 ) -> None:
-    """Checks that what a method returns can be kept as what it is declared to be.
+    """Checks that values of a method can be stored in the dtypes that are declared.
 
     Raises:
         ValueError: numbers would be cut off, such as fractions in an int64.
@@ -234,10 +234,10 @@ def check_tensors(method: str, values: Any, names: Collection[str] = ()) -> None
     Args:
         method: the method's name.
         values: what it returns.
-        names: those that have to be there.
+        names: the names that have to be among them.
 
     Raises:
-        ValueError: it returns something else, or not all of these.
+        ValueError: it returns no tensors by name, or one of `names` is missing.
     """
     if not isinstance(values, Mapping):
         raise InvalidValue(
@@ -273,8 +273,8 @@ def check_loss(values: Any, names: Collection[str] | None = None) -> None:
     """Checks what `loss` returns; does not wait for the device.
 
     Args:
-        values: that.
-        names: what it returned before besides "loss"; None: it was not called before.
+        values: what it returns.
+        names: the names that it returned before besides "loss"; None: this is its first call.
 
     Raises:
         ValueError: there is no scalar "loss" with a gradient, or something else is no scalar.

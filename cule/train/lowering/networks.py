@@ -22,14 +22,14 @@ from cule.train.nn.weights import Weights
 
 @dataclass(frozen=True)
 class Networks:
-    """All networks, and the copies that act.
+    """The networks of an algorithm.
 
     Attributes:
-        trained: that learn, by name.
-        copies: copies of others, by name, with what they are copies of.
-        acting: what acts in place of each trained network.
-        weights: of those that are trained, as the optimizer has them.
-        unread: settings of networks that the algorithm does not read.
+        trained: the networks that learn, by name.
+        copies: the declared copies, by name, each with its declaration.
+        acting: copies of the trained networks that act, by the names of these.
+        weights: the parameters of the trained networks, as the optimizer updates them.
+        unread: settings of networks (`model`, `width`) that the algorithm does not read.
     """
 
     trained: dict[str, nn.Module]
@@ -39,18 +39,18 @@ class Networks:
     unread: frozenset[str] = frozenset()
 
     def named(self) -> dict[str, nn.Module]:
-        """All of them, by the names of their objects in a program."""
+        """All networks by the names of their objects in a program."""
         copies = {name: net for name, (net, _) in self.copies.items()}
         acting = {f"{name} (acting)": net for name, net in self.acting.items()}
         return self.trained | copies | acting
 
     def all(self) -> list[nn.Module]:
-        """All of them."""
+        """All networks."""
         return list(self.named().values())
 
     @property
     def bytes(self) -> int:
-        """Bytes of all, of gradients, and of an optimizer with two numbers a weight."""
+        """Bytes of all networks, of gradients, and of an optimizer with two numbers a weight."""
         others = [*self.acting.values(), *(net for net, _ in self.copies.values())]
         return self.weights.bytes + sum(_bytes(net) for net in others)
 
@@ -67,7 +67,7 @@ def by_name(names: Sequence[str], modules: Sequence[nn.Module]) -> Nets:
 def make_optimizer(
     algorithm: Algorithm[Any], weights: Weights
 ) -> tuple[torch.optim.Optimizer, frozenset[str]]:
-    """The optimizer, and the settings of optimizers that the algorithm's own does not read.
+    """Makes the optimizer; also gives the settings of optimizers that the algorithm does not read.
 
     Raises:
         ValueError: it is no optimizer of these weights, or ignores a setting that was set.
@@ -80,10 +80,10 @@ def make_optimizer(
 
 
 def on_its_device(name: str, net: nn.Module, device: torch.device) -> nn.Module:
-    """The network, moved from the CPU to the device if it has to be.
+    """A network on the device, to which it is moved from the CPU.
 
     Raises:
-        ValueError: it is on neither.
+        ValueError: it is on another device.
     """
     for tensor in (*net.parameters(), *net.buffers()):
         if tensor.device.type not in ("cpu", device.type):
@@ -94,7 +94,7 @@ def on_its_device(name: str, net: nn.Module, device: torch.device) -> nn.Module:
 
 
 def make_networks(algorithm: Algorithm[Any], processes: ProcessGroup) -> Networks:
-    """The networks, with the same weights in all processes.
+    """Makes the networks, with the same weights in all processes, which all call it.
 
     Raises:
         ValueError: a copy is of a network that there is not, none is trained, or one cannot be.

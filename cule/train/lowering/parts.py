@@ -1,4 +1,4 @@
-"""What an algorithm is lowered with: networks, envs, and their versions in the program."""
+"""The parts from which a program is made: networks, envs, and their versions in the program."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from cule.train.plan.stores import Window
 
 @dataclass(frozen=True)
 class Parts:
-    """What an algorithm is lowered with.
+    """The parts from which an algorithm's program is made.
 
     Attributes:
-        algorithm: that.
-        declaration: what it has declared.
+        algorithm: what is lowered.
+        declaration: its declaration.
         phase: when and from what it learns.
-        nets: the networks.
-        collector: the envs.
+        nets: its networks.
+        collector: the envs of this process.
         optimizer: of the networks that are trained.
         reduction: averages the gradients of several processes; None: one process learns.
-        sandbox: lets the algorithm's methods be tried.
-        autocast: in what precision networks compute.
+        sandbox: the context in which the algorithm's methods are called before training.
+        autocast: the context in which networks compute.
         trained, actors, copied: the versions of networks that learn, that act, and of copies.
         envs: the versions of the envs.
     """
@@ -54,17 +54,17 @@ class Parts:
 
     @property
     def program(self) -> Program:
-        """To which operations are added."""
+        """The program, to which operations are appended."""
         return self.declaration.program
 
     @property
     def t(self) -> Index:
-        """The step."""
+        """The index of the step."""
         return self.program.t
 
     @property
     def device(self) -> torch.device:
-        """Where everything is."""
+        """The device of networks and tensors."""
         return self.collector.device
 
     @property
@@ -74,19 +74,19 @@ class Parts:
 
     @property
     def updates(self) -> int:
-        """Updates in a phase of learning."""
+        """How many updates a phase of learning has."""
         return self.phase.learning.updates(self.num_envs)
 
     @property
     def start(self) -> int:
-        """The first step with learning; with a lag it is before this step, else after it."""
+        """The step of the first phase of learning: before it with a lag, else after it."""
         learning = self.phase.learning
         first = learning.first(self.num_envs)
         return first if learning.lag else first - 1
 
     @property
     def learned(self) -> list[nn.Module]:
-        """What a loss gets: networks that learn, and copies."""
+        """The networks that a loss gets: those that learn, and copies."""
         return [*self.nets.trained.values(), *(net for net, _ in self.nets.copies.values())]
 
     @property
@@ -95,13 +95,13 @@ class Parts:
         return [*self.trained, *self.copied]
 
     def acting_nets(self, names: Sequence[str], modules: Sequence[nn.Module]) -> Nets:
-        """Networks by name, compiled if the settings say so."""
+        """Networks for acting by their names, through torch.compile if the settings ask for it."""
         if self.algorithm.args.compile:
             modules = [self.collector.compiled(module) for module in modules]
         return by_name(names, modules)
 
     def blank(self, access: Access) -> Blank:
-        """Zeros like a window, for trying a function before there is a plan."""
+        """A window of zeros in the shape of an access, for a call before there is a plan."""
         recurrent = access.recurrent
         n, *rest = recurrent.shape
         stacked = [recurrent.stack, *rest] if recurrent.stack > 1 else rest
@@ -110,10 +110,10 @@ class Parts:
 
 
 class Blank(Window):
-    """Zeros, as a window: for trying functions before there is a plan.
+    """A window of zeros, for calls of an algorithm's methods before there is a plan.
 
     Args:
-        zeros: (length, num_envs, ...), of which a slot may be expanded.
+        zeros: (length, num_envs, ...), which may be one expanded slot.
     """
 
     def __init__(self, zeros: torch.Tensor):

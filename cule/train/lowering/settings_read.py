@@ -14,7 +14,7 @@ from cule.train.algorithm import Algorithm, Context
 Result = TypeVar("Result")
 # Makes an algorithm from settings and a context, as its class does.
 Make = Callable[[Any, Context], Algorithm[Any]]
-# What the networks and the optimizer are made from.
+# The settings from which Algorithm.networks and Algorithm.optimizer make something by default.
 NETWORKS = ("model", "width")
 OPTIMIZER = ("optimizer", "learning_rate", "adam_epsilon", "rmsprop_decay", "muon_momentum")
 
@@ -54,7 +54,7 @@ def instantiate(make: Make, args: Any, context: Context) -> Algorithm[Any]:
     """Makes an algorithm, and notes which settings its constructor reads.
 
     Raises:
-        ValueError: it takes something else, keeps other settings, or changes some.
+        ValueError: it takes other arguments, does not have the settings as `args`, or changes some.
     """
     noting, read = _noting_reads(args)
     try:
@@ -78,7 +78,7 @@ def instantiate(make: Make, args: Any, context: Context) -> Algorithm[Any]:
 def reading(
     algorithm: Algorithm[Any], names: tuple[str, ...], make: Callable[[], Result]
 ) -> tuple[Result, set[str]]:
-    """What a method of an algorithm makes, and which of these settings it does not read.
+    """Calls a method of an algorithm; returns its result and which of `names` it has not read.
 
     All count as read if the settings are taken together (`vars(self.args)`), and if the algorithm
     was not made by `instantiate`, as its constructor may have read them.

@@ -23,11 +23,11 @@ from cule.train.plan.stores import Window
 
 @dataclass(frozen=True)
 class Samples:
-    """What updates read.
+    """What the updates of a phase learn from.
 
     Attributes:
-        windows: of all steps that are learned from, by name.
-        steps: how many steps.
+        windows: the windows of all steps that are learned from, by name.
+        steps: how many steps these are.
         whole: what `prepare`, or else `evaluate`, has computed for all of them, by name.
         chosen: the places of a shuffle or of sampled transitions; None: groups of envs take turns.
     """
@@ -39,7 +39,7 @@ class Samples:
 
 
 def weights_at(p: Parts, version: Index) -> list[Access]:
-    """All networks at the update of this number."""
+    """Reads of all networks that a loss gets, in their version at an update."""
     reads = [net[version] for net in p.trained.values()]
     for name, net in p.copied.items():
         reads.append(net[version // p.nets.copies[name][1].every])
@@ -47,12 +47,12 @@ def weights_at(p: Parts, version: Index) -> list[Access]:
 
 
 def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Learner:
-    """Appends the updates of a phase; returns what learns.
+    """Appends the updates of a phase; returns the learner.
 
     Args:
-        p: what the algorithm is lowered with.
-        loop: when updates are.
-        samples: what they read.
+        p: the parts of the program.
+        loop: the arguments of `Program.operation` that say when updates are.
+        samples: what they learn from.
     """
     turn = torch.zeros(1, dtype=torch.int64, device=p.device)
     wholes = _wholes(p, samples)
@@ -81,7 +81,7 @@ def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Lear
 
 
 def _wholes(p: Parts, samples: Samples) -> dict[str, Access]:
-    """What an update reads of what was computed for all steps, by name."""
+    """An update's reads of `samples.whole`, by name."""
     round_, count = p.program.u // p.updates, samples.steps + 1
     if p.algorithm.prepares:
         return {name: values[round_] for name, values in samples.whole.items()}
@@ -94,7 +94,7 @@ def _wholes(p: Parts, samples: Samples) -> dict[str, Access]:
 def _blank_reads(
     p: Parts, windows: Mapping[str, Access], wholes: Mapping[str, Access]
 ) -> tuple[dict[str, Any], torch.Tensor | None]:
-    """Zeros for all that an update reads, by name, and for the places of what is chosen."""
+    """Zeros in the shapes of an update's reads, by name, and of the chosen transitions."""
     device, learning = p.device, p.phase.learning
     read: dict[str, Any] = {name: p.blank(access) for name, access in windows.items()}
     for name, access in wholes.items():
@@ -110,10 +110,10 @@ def _blank_reads(
 
 
 def _work(p: Parts, rows: Rows, probe: LossProbe) -> Work:
-    """What a gradient's activations take, and how many rows are computed at once.
+    """The memory of a gradient's activations, and the most rows that are computed at once.
 
     Raises:
-        ValueError: all rows have to be, and are more than the settings allow.
+        ValueError: the loss needs all rows at once, which are more than the settings allow.
     """
     learning, chunk = p.phase.learning, p.algorithm.args.learner_chunk
     needed = rows.count * rows.observations_each
@@ -159,7 +159,7 @@ def _declare_gradient(
 
 
 def _declare_mean(p: Parts, loop: Mapping[str, Any], state: Recurrent, count: int) -> None:
-    """The mean of the gradients of several processes."""
+    """Appends the mean of the gradients of several processes, if there are several."""
     reduction, u = p.reduction, p.program.u
     if reduction is None:
         return
@@ -177,7 +177,7 @@ def _declare_mean(p: Parts, loop: Mapping[str, Any], state: Recurrent, count: in
 def _declare_step(
     p: Parts, loop: Mapping[str, Any], learner: Learner, state: Recurrent, count: int
 ) -> None:
-    """The optimizer's step."""
+    """Appends the optimizer's step."""
     u, trained = p.program.u, p.trained.values()
 
     def function(*_: Any) -> tuple[()]:
@@ -192,7 +192,7 @@ def _declare_step(
 
 
 def _declare_copies(p: Parts, loop: Mapping[str, Any]) -> None:
-    """Copies of networks, such as a target network."""
+    """Appends the updates of networks that are copies, such as a target network."""
     program = p.program
     for name, versions in p.copied.items():
         copy = p.nets.copies[name][1]

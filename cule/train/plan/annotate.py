@@ -1,4 +1,4 @@
-"""What cule.scope is told of training: names of operations, and the log's milliseconds.
+"""Annotations of a training for cule.scope: names of operations, and the log's milliseconds.
 
 Every algorithm has the same names, whatever its plan calls them, so that reports can be compared.
 """
@@ -16,7 +16,7 @@ __all__ = [
     "parts_of", "phase", "reading_of",
 ]  # fmt: skip
 
-# Where a plan's name is another one.
+# cule.scope's names of operations that a plan names otherwise.
 NAMES = {
     "act": "inference",
     "emulate": "simulation",
@@ -31,7 +31,7 @@ ALL = f"{PLAYING} and {LEARNING}"
 
 
 def name_of(planned: Operation) -> str:
-    """The name of a plan's operation."""
+    """The name of a plan's operation in cule.scope."""
     return NAMES.get(planned.name, planned.name)
 
 
@@ -43,22 +43,22 @@ def part_of(planned: Operation) -> str:
 
 
 def parts_of(planned: Iterable[Operation]) -> str:
-    """The part that several operations are; those of more than one part are "playing and learning".
+    """The part of several operations; "playing and learning" if they belong to different ones.
 
-    A CUDA graph is launched as one, whatever it holds.
+    A CUDA graph of several parts is launched as one.
     """
     parts = {part_of(operation) for operation in planned}
     return parts.pop() if len(parts) == 1 else ALL
 
 
 def launching(planned: Sequence[Operation]) -> AbstractContextManager[object]:
-    """What is around the launches of a group; nothing if it has more than one part."""
+    """The annotation around the launches of a group; none if it has more than one part."""
     part = parts_of(planned)
     return nullcontext() if part == ALL else operation(part)
 
 
 def reading_of(part: str) -> str:
-    """The name of reading what the operations of a part read."""
+    """The annotation of gathering the inputs of a part's operations."""
     return "gathering" if part == LEARNING else "storage"
 
 

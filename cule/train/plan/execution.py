@@ -29,13 +29,13 @@ Slots = dict[tuple[str, str, int, int | None], torch.Tensor]
 
 @dataclass(frozen=True)
 class Step:
-    """What is executed as one: calls at the same time of a group, and how its time moves on before.
+    """Calls that are executed as one, after the group's clock has moved on.
 
     Two equal steps of a group are the same work at different times.
 
     Attributes:
-        t, j: by how much the group's time moves on before.
-        calls: the calls' operations, and their times relative to the group's.
+        t, j: by how much the group's clock moves on before the calls.
+        calls: the operations, each with the times (t, j) of its calls, relative to the clock.
     """
 
     t: int
@@ -53,7 +53,7 @@ class Clock:
     """The time of a group, on the device.
 
     Attributes:
-        t, j: (1,) int64.
+        t, j: (1,) int64: the step, and the call in the step.
     """
 
     def __init__(self, device: torch.device):
@@ -84,13 +84,13 @@ class Storage:
                 self.near[recurrent] = make_store(recurrent, allocation.near, device)
 
     def begin(self, recurrent: Recurrent, value: Any) -> None:
-        """Puts the value of index 0."""
+        """Stores the initial value of a Recurrent, at index 0."""
         self.far[recurrent].begin(value)
         if recurrent in self.near:
             self.near[recurrent].begin(value)
 
     def of(self, recurrent: Recurrent, operation: Operation) -> Store:
-        """Where an operation reads a Recurrent."""
+        """The store from which an operation reads a Recurrent."""
         if operation.role in ("simulate", "act") and recurrent in self.near:
             return self.near[recurrent]
         return self.far[recurrent]
@@ -102,7 +102,7 @@ class Storage:
         return self._ranges[length]
 
     def state_dict(self) -> dict[str, Any]:
-        """What all stores hold."""
+        """The content of all stores."""
         stores = {"far": self.far, "near": self.near}
         return {
             kind: {r.name: store.state_dict() for r, store in some.items()}
@@ -117,11 +117,11 @@ class Storage:
 
 
 class Executor:
-    """Makes the calls of a group.
+    """Executes the calls of a group.
 
     Args:
-        group: which.
-        storage: where values are.
+        group: the group.
+        storage: the stores of the program's tensors.
         period: steps in an iteration.
     """
 
@@ -140,7 +140,7 @@ class Executor:
                 storage.range(access.length() or 1)
 
     def steps(self, iteration: int) -> list[Step]:
-        """An iteration's work; before and after it the clock is at an iteration's first step."""
+        """The steps of an iteration; they leave the clock at the next iteration's first step."""
         begin = iteration * self.period
         if begin < self._all_begun:
             return self._steps(begin)
@@ -151,7 +151,7 @@ class Executor:
         return self._known_steps[key]
 
     def _steps(self, begin: int) -> list[Step]:
-        """The work of the iteration that begins at a step."""
+        """The steps of the iteration that begins at step `begin` of the program."""
         end = begin + self.period
         calls = calls_in_order(self.group.operations, begin, end)
         if self.group.together:
@@ -166,7 +166,7 @@ class Executor:
         return [*steps, Step(end - t, -j, ())]
 
     def make(self, step: Step) -> None:
-        """Does one of the steps."""
+        """Executes a step."""
         move = step.t, step.j
         for part, calls in step.parts or [(annotate.part_of(self.group.operations[-1]), [])]:
             with annotate.operation(part):
@@ -178,12 +178,12 @@ class Executor:
     def make_in_pieces(
         self, step: Step, replayed: Callable[[Hashable, Callable[[], None]], None]
     ) -> None:
-        """Does one of the steps in pieces: those that can be captured, and what is between them.
+        """Executes a step in pieces: those that can be captured, and the calls between them.
 
         Args:
-            step: which.
-            replayed: makes a piece that can be captured. It gets a key, which is the same for the
-                same work, and a function that does it.
+            step: the step.
+            replayed: executes a piece that can be captured. It gets a key, equal for equal work,
+                and a function that does the work.
         """
         for piece in pieces(step):
             if all(operation.captured for operation, _ in piece.calls):
@@ -199,7 +199,7 @@ class Executor:
         self.clock.j.zero_()
 
     def warm_up(self) -> None:
-        """Lets each operation that wants it load and compile what its calls need."""
+        """Calls the `warm_up` of each operation that has one."""
         for operation in self.group.operations:
             self._warm_up(operation)
 
@@ -307,8 +307,8 @@ def in_order(
     """Executes an iteration group by group.
 
     Args:
-        executors: of all groups, in their order.
-        iteration: which.
+        executors: the executors of all groups, in their order.
+        iteration: the number of the iteration.
         progress: called with the steps emulated so far, after each.
     """
     for executor in executors:

@@ -1,4 +1,4 @@
-"""A plan as a text: tensors, their readers and memory, the order, and what the passes did."""
+"""A plan as text: tensors, their readers and memory, the order, and the changes by passes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMNS = 100
 
 
 class Planned(Protocol):
-    """What is explained: a Plan."""
+    """The attributes of a Plan that are explained."""
 
     program: Program
     groups: list[Group]
@@ -24,7 +24,7 @@ class Planned(Protocol):
 
 
 def explain(plan: Planned) -> str:
-    """The text."""
+    """The plan as text, for people."""
     parts = [_tensors(plan), _order(plan)]
     notes = plan.notes + plan.memory.notes
     if notes:

@@ -30,7 +30,7 @@ NewStream = Callable[[], torch.cuda.Stream]
 
 
 class Streams(Protocol):
-    """What a device offers. Stream 0 is the current one."""
+    """The streams of a device. Stream 0 is the current one."""
 
     def on(self, stream: int) -> AbstractContextManager[Any]:
         """Work in a `with` block goes to this stream."""
@@ -65,10 +65,10 @@ class CudaStreams:
     """Streams of a GPU.
 
     Args:
-        device: which GPU.
-        count: streams besides the current one.
-        makers: make streams of two disjoint sets of multiprocessors: on one set what is captured on
-            stream 0 runs, on the other one all side streams; None: all run anywhere.
+        device: the GPU.
+        count: how many side streams there are, besides the current one.
+        makers: two functions that make streams, for stream 0 and for side streams, on two disjoint
+            sets of multiprocessors; None: all streams use all multiprocessors.
     """
 
     def __init__(
@@ -116,9 +116,9 @@ class Launcher:
     """Launches iterations on streams, captured where that is possible.
 
     Args:
-        executors: of all groups, in their order.
-        streams: of the device.
-        capture: capture at all.
+        executors: the executors of all groups, in their order.
+        streams: the streams of the device.
+        capture: whether to capture CUDA graphs.
         most_steps: the most steps in a graph of a whole iteration.
     """
 
@@ -154,7 +154,7 @@ class Launcher:
         make: Callable[[Executor, Step], None],
         around: Callable[[Sequence[Operation]], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        """Makes all steps of an iteration on their groups' streams, each group in a context."""
+        """Executes all steps of an iteration on their groups' streams, each group in a context."""
         # On one stream order is enough, and events would cost calls.
         several = any(executor.group.stream for executor, _ in work)
         begun = self.streams.record(0) if several else None
@@ -183,7 +183,7 @@ class Launcher:
         executor.make(step)
 
     def _pieces(self, executor: Executor, step: Step) -> None:
-        """Makes a step in pieces: graphs, and between them what no graph may hold."""
+        """Executes a step in pieces: graphs, and between them the calls that no graph may hold."""
         executor.make_in_pieces(step, self._replayed)
 
     def _replayed(self, key: Hashable, function: Callable[[], None]) -> None:
@@ -196,5 +196,5 @@ class Launcher:
         self._graphs[key]()
 
     def free(self) -> None:
-        """Frees the graphs. What is run again is captured again."""
+        """Frees the graphs; later iterations capture them again."""
         self._graphs.clear()

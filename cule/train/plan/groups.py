@@ -21,9 +21,9 @@ class Group:
     """Operations that are executed in the program's order, as one sequence of calls.
 
     Attributes:
-        operations: which.
-        stream: where; 0 is the main stream.
-        together: it is one operation, whose calls of an iteration are made as one.
+        operations: the operations, in the program's order.
+        stream: the number of its stream; 0 is the main one.
+        together: the group is one operation, whose calls of an iteration are made as one.
         after: the groups that have to be done before this one begins.
     """
 
@@ -47,7 +47,7 @@ Reach = dict[Operation, set[Operation]]
 
 
 def reach_of(operations: Iterable[Operation], pairs: set[Pair]) -> Reach:
-    """The operations that depend on each one, however indirectly."""
+    """For each operation, those that depend on it, directly or not."""
     reach: Reach = {operation: set() for operation in operations}
     for first, second in pairs:
         reach[first].add(second)

@@ -50,13 +50,13 @@ def ring_length(
     """The slots that a Recurrent needs.
 
     Args:
-        polyhedra: of the program.
-        sure: from surely_before.
-        recurrent: which.
-        readers: only these read; None: all do.
+        polyhedra: the program's sets and relations.
+        sure: the result of surely_before.
+        recurrent: the Recurrent.
+        readers: the operations whose reads count; None: all.
 
     Raises:
-        ValueError: an operation reads more and more of it, as time goes on.
+        ValueError: an operation reads a window that grows with time.
     """
     writes = polyhedra.writes[recurrent]
     if writes.is_empty():

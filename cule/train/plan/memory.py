@@ -29,9 +29,10 @@ class Allocation:
     Attributes:
         length: slots of its ring.
         host: the ring is in the host's memory.
-        near: slots of the ring on the device with the newest values, for acting; 0: there is none.
-        bytes: on the device.
-        host_bytes: on the host.
+        near: slots of a second ring on the device with the newest values, for acting; 0: there is
+            no second ring.
+        bytes: bytes on the device.
+        host_bytes: bytes on the host.
     """
 
     length: int
@@ -47,9 +48,9 @@ class Memory:
 
     Attributes:
         allocations: of each Recurrent that is no object.
-        fixed: bytes that are there in any case.
-        budget: bytes on the device; None: no limit.
-        notes: what was done to stay within the budget, a line each.
+        fixed: bytes besides rings and operations, such as those of weights and envs.
+        budget: the most bytes on the device; None: no limit.
+        notes: changes that were made to stay within the budget, a line each.
     """
 
     allocations: dict[Recurrent, Allocation]
@@ -84,7 +85,16 @@ def plan_memory(
     budget: int | None,
     unread: Collection[Recurrent] = (),
 ) -> Memory:
-    """Lengths and places of all rings, and the chunks of operations.
+    """Plans the lengths and places of all rings, and the chunks of operations.
+
+    Args:
+        program: the program after the passes; its operations' `work.at_once` is set.
+        polyhedra: its sets and relations.
+        groups: the groups of an iteration.
+        sure: the result of lifetimes.surely_before.
+        fixed: bytes besides rings and operations.
+        budget: the most bytes on the device; None: no limit.
+        unread: tensors that need no memory.
 
     Raises:
         ValueError: the budget is below the least that works.
@@ -167,7 +177,7 @@ def _on_host(
 
 
 def _chunk(memory: Memory, program: Program, least: int) -> None:
-    """Gives what is left to the operations that need memory for a while."""
+    """Divides the rest of the budget among the operations that need memory for a while."""
     assert memory.budget is not None
     spare = memory.budget - memory.fixed - memory.ring_bytes - least
     for operation in program.operations:

@@ -1,4 +1,4 @@
-"""Executes a group in which the host's threads compute an operation, by parts, side by side.
+"""Executes a group in which the host's threads compute an operation in parts, side by side.
 
 The plan's order is, for example: act, emulate, act, emulate. For one row that is what happens. But
 rows do not depend on each other: while some are emulated on the host's threads, the device acts for
@@ -23,7 +23,7 @@ Replayed = Callable[[Hashable, Callable[[], None]], None]
 
 
 def make_executor(group: Group, storage: Storage, period: int) -> Executor:
-    """What makes the calls of a group."""
+    """The executor that a group needs."""
     asynchronous = [o.asynchronous for o in group.operations if o.asynchronous is not None]
     if asynchronous:
         return AsyncExecutor(group, storage, period, asynchronous[0])
@@ -31,22 +31,22 @@ def make_executor(group: Group, storage: Storage, period: int) -> Executor:
 
 
 def at_once(_: Hashable, function: Callable[[], None]) -> None:
-    """Makes a piece without capturing it."""
+    """Executes a piece without capturing it."""
     function()
 
 
 def by_parts(operation: Operation) -> bool:
-    """Whether an operation is made part by part."""
+    """Whether an operation is called part by part."""
     return operation.by_row or operation.asynchronous is not None
 
 
 class PartStorage(Storage):
-    """What a storage keeps of some rows, in the same memory.
+    """Stores of some rows of a storage's tensors, in the same memory.
 
     Args:
         whole: the storage.
-        rows: which rows.
-        recurrents: of which values.
+        rows: the rows.
+        recurrents: the tensors.
     """
 
     def __init__(self, whole: Storage, rows: slice, recurrents: Sequence[Recurrent]):
@@ -59,7 +59,7 @@ class PartStorage(Storage):
 
 
 class Part(Executor):
-    """Makes the calls of some rows.
+    """Executes the calls of a part's rows.
 
     Attributes:
         first: the first of its rows.
@@ -75,29 +75,29 @@ class Part(Executor):
         self.flying: Operation | None = None
 
     def call(self, operation: Operation) -> None:
-        """Calls an operation that is made by parts, at the part's time."""
+        """Calls an operation that works part by part, at the part's time."""
         with operation.in_part(self.first) if operation.in_part else nullcontext():
             self._call(operation, ((0, 0),), annotate.reading_of(annotate.part_of(operation)))
 
     def read(self, operation: Operation) -> list[object]:
-        """What an operation reads at the part's time."""
+        """The arguments of an operation at the part's time."""
         with annotate.operation("storage"):
             return self._arguments(operation, self.clock.t, self.clock.j, {})
 
     def write(self, operation: Operation, values: object) -> None:
-        """Stores what an operation returned."""
+        """Stores an operation's results at the part's time."""
         with annotate.operation("storage"):
             self._write(operation, values, self.clock.t, self.clock.j, {})
 
 
 class AsyncExecutor(Executor):
-    """Makes the calls of a group with an asynchronous operation.
+    """Executes the calls of a group with an asynchronous operation.
 
     Args:
-        group: which.
-        storage: where values are.
+        group: the group.
+        storage: the stores of the program's tensors.
         period: steps in an iteration.
-        asynchronous: of the operation.
+        asynchronous: the functions of the operation.
     """
 
     def __init__(self, group: Group, storage: Storage, period: int, asynchronous: AsyncOperation):
@@ -143,7 +143,7 @@ class AsyncExecutor(Executor):
                 super().make_in_pieces(rest, replayed)
 
     def _make_by_parts(self, operations: Sequence[Operation], replayed: Replayed) -> None:
-        """Makes operations part by part; the last of them may be in flight."""
+        """Calls operations part by part; the last of them may stay in flight."""
         names = tuple(operation.name for operation in operations)
         for number, part in enumerate(self.parts):
             with annotate.operation(annotate.PLAYING):
@@ -161,7 +161,7 @@ class AsyncExecutor(Executor):
                         part.flying = operation
 
     def _on_device(self, operations: Sequence[Operation], number: int, t: int, j: int) -> None:
-        """What the device does for a part before the host's threads compute it."""
+        """Does a part's work on the device that comes before that of the host's threads."""
         part = self.parts[number]
         part.clock.move(t, j)
         for operation in operations:

@@ -35,7 +35,7 @@ class Passes:
 
 
 def apply(program: Program, passes: Passes) -> tuple[Program, list[str]]:
-    """The program after the passes, and what they did, a line each."""
+    """The program after the passes, and their changes, a line each."""
     notes: list[str] = []
     if passes.alias:
         program = alias(program, notes)
@@ -122,7 +122,10 @@ def merge(program: Program, notes: list[str]) -> Program:
 def _merged(
     program: Program, first: Operation, source: Access, second: Operation, write: Access
 ) -> tuple[Program, str] | None:
-    """The program in which calls of `second` that repeat one of `first` copy its value."""
+    """The program in which calls of `second` that repeat one of `first` copy its value, and a note.
+
+    None: there are none, or they cannot be found.
+    """
     if len(second.returned) != 1 or first.domain.times > 1 or first.domain.every > 1:
         return None
     if [a.recurrent for a in first.reads] != [a.recurrent for a in second.reads]:
@@ -212,7 +215,7 @@ def unread(program: Program) -> set[Recurrent]:
 
 
 def batchable(operation: Operation, period: int) -> bool:
-    """Whether calls of an operation may be made together, as far as it itself says."""
+    """Whether an operation's declaration allows that its calls are made together."""
     several = operation.domain.every < period or operation.domain.times > 1
     return (
         several

@@ -24,20 +24,20 @@ class Plan:
     """How a program is computed.
 
     Args:
-        program: what is computed.
-        device: where.
-        passes: which passes are made.
+        program: the program.
+        device: where it is computed.
+        passes: which passes are made; None: all.
         fixed: bytes on the device besides the rings, such as weights and envs.
         budget: bytes on the device that may be used; None: no limit.
         graphs: on a GPU, capture CUDA graphs.
-        streams: on a GPU, what makes streams for acting and for all beside it; see CudaStreams.
-        notes: lines that explain() says besides.
+        streams: on a GPU, the functions that make streams, see CudaStreams; None: usual streams.
+        notes: further lines for explain().
 
     Attributes:
-        program: after the passes.
-        groups: of an iteration, in their order.
+        program: the program after the passes.
+        groups: the groups of an iteration, in their order.
         memory: the allocation of each Recurrent.
-        notes: what the passes did, and what the caller says, a line each.
+        notes: the passes' changes and the caller's notes, a line each.
         seconds: how long planning took.
         iteration: iterations executed so far.
 
@@ -122,11 +122,11 @@ class Plan:
             executor.warm_up()
 
     def explain(self) -> str:
-        """What is kept where and who reads it, the order, and what was merged, as a text."""
+        """The plan as text: each tensor's memory and readers, the order, the passes' changes."""
         return explain(self)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the rest of the program depends on."""
+        """The state that later iterations depend on, with that of the program's objects."""
         on_gpu = self.device.type == "cuda"
         return {
             "iteration": self.iteration,

@@ -26,10 +26,10 @@ class Polyhedra:
     """The sets and relations of a program.
 
     Args:
-        program: whose.
+        program: the program.
 
     Attributes:
-        program: the same.
+        program: as given.
         order: when each call is made in the program's order, `operation[t, j] -> [...]`.
         flow: from each call that writes to the calls that read it.
         anti_dependences: from each call that reads an object's version to those that write later
@@ -161,7 +161,7 @@ class Polyhedra:
 
 
 def check(polyhedra: Polyhedra) -> None:
-    """Checks that a program means something.
+    """Checks that each read of a program has exactly one write, which comes before it.
 
     Raises:
         ValueError: an index is written twice, read but never written, or read before it is written.

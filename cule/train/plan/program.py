@@ -1,4 +1,4 @@
-"""What is to be computed: tensors over time, operations on them, and their order.
+"""A program over time: tensors over time, operations on them, and their order.
 
 The order in which operations are declared, step after step, defines what a program computes. Each
 index of a Recurrent is written once. Operations next to each other that are called the same number
@@ -34,7 +34,7 @@ class Recurrent:
         name: for messages and for saved states.
         shape: of the value at one index.
         dtype: of the values.
-        over: what its indices count.
+        over: what its indices count: steps of the envs, or calls of the operation that writes it.
         initial: the value at all indices before the first that is written; NOTHING: there is none.
         stack: how many values a read stacks; index i reads the values at i - stack + 1 .. i.
         object: for an object, the Python object whose versions the indices count; else None.
@@ -81,13 +81,13 @@ class Access:
     """A read or a write of a Recurrent.
 
     Attributes:
-        recurrent: what is accessed.
+        recurrent: the Recurrent.
         first: its first index.
         stop: the index after its last.
         window: whether it is a window, or a single value.
         since: a window leaves out indices before this one; None: none are left out.
-        same: in a write: what the value is, if it may be known otherwise. Two writes with the same
-            `same` and with reads of the same values write the same value.
+        same: in a write: a key of the function that computes the value. Two writes with equal keys
+            by operations that read the same values write the same value; None: there is no key.
     """
 
     recurrent: Recurrent
@@ -113,10 +113,10 @@ class Access:
 
 
 class AsyncOperation(Protocol):
-    """How an operation is made for some rows after the others, beside other work.
+    """The functions of an operation that is called part by part, beside other work.
 
-    It is for what the host's threads compute while the device does other things: all parts may be
-    in flight at once. What is said to be capturable is work of the device only.
+    Its parts are computed by the host's threads while the device does other things; all parts may
+    be in flight at once. Functions that are said to be capturable only give work to the device.
 
     Attributes:
         parts: the rows of each part; a Recurrent's first dimension is over rows.
@@ -125,16 +125,16 @@ class AsyncOperation(Protocol):
     parts: Sequence[slice]
 
     def stage(self, part: int, *read: Any) -> None:
-        """Copies what the operation reads to fixed memory. Capturable."""
+        """Copies the operation's inputs to fixed memory. Capturable."""
 
     def send(self, part: int) -> None:
-        """Waits for the device to have copied it, and starts the part; does not wait for that."""
+        """Starts a part once the device has copied its inputs; does not wait for the part."""
 
     def recv(self, part: int) -> None:
-        """Waits until the part is done; starts to bring its results to the device."""
+        """Waits until a part is done, and starts to copy its results to the device."""
 
     def results(self, part: int) -> tuple[Any, ...]:
-        """What the operation's function returns, of the part. Capturable."""
+        """The results of a part, as the operation's function returns them. Capturable."""
 
 
 @dataclass(eq=False)
@@ -143,23 +143,26 @@ class Operation:
 
     Attributes:
         name: for messages, explain() and cule.scope.
-        role: what it does for training.
+        role: its part in training; "effect": it does something outside of the program, such as
+            sending a message, and is never left out.
         domain: when it is called.
-        reads: what it reads; the function gets one argument for each.
-        writes: what it writes; the function returns a tuple with a value for each, or the value if
-            it is one. Objects are changed in place: nothing is returned for them.
-        function: what it computes.
+        reads: its inputs; the function gets one argument for each.
+        writes: its outputs; the function returns a tuple with a value for each, or the value if
+            there is one. Objects are changed in place: nothing is returned for them.
+        function: computes it.
         moments: indices that the function gets after what it reads, as (1,) int64 tensors.
         batched: the function also takes several calls at once, in a leading dimension.
         captured: whether a CUDA graph may hold it.
-        copies: it copies an object: which version, as an index of the version written (as t).
-        work: what it needs besides tensors over time; None: nothing to speak of.
-        warm_up: called once before the first iteration, with what the operation reads, to load and
-            compile what its calls need; changes nothing. None: nothing is.
-        asynchronous: how it is made part by part, in flight; None: for all rows at once.
-        by_row: each row's values depend on what it reads of this row only, so that it may be called
-            for some rows.
-        in_part: around a call for some rows: gets the first of them; None: nothing is.
+        copies: of an operation that copies an object: the version that it copies, as an index in
+            which t is the version that it writes; None: it copies none.
+        work: the memory that a call needs besides tensors over time; None: hardly any.
+        warm_up: called once before the first iteration, with the operation's inputs, to compile and
+            load its kernels; it must change nothing. None: not called.
+        asynchronous: the functions with which it is called part by part; None: it is called for all
+            rows at once.
+        by_row: a row of its outputs depends on the same row of its inputs only, so that it may be
+            called for some rows.
+        in_part: the context of a call for some rows; it gets the first of them. None: no context.
         place: its loop among those of a step, and its place in the loop.
     """
 
@@ -188,14 +191,14 @@ class Operation:
 
 @dataclass
 class Work:
-    """What a call needs for a while, such as the activations of a gradient.
+    """The memory that a call needs while it runs, such as the activations of a gradient.
 
     Attributes:
-        samples: how many a call has.
-        bytes_each: for each of them at once.
-        least: the fewest that can be computed at once.
-        limit: at most so many at once, as somebody wants it; None: all.
-        at_once: how many are computed at once; the plan sets it, the function reads it.
+        samples: how many samples a call has.
+        bytes_each: bytes for each sample that is computed at once.
+        least: the fewest samples that can be computed at once.
+        limit: the most samples that the settings allow at once; None: all.
+        at_once: samples that are computed at once: the plan sets it, the function reads it.
     """
 
     samples: int
@@ -209,7 +212,7 @@ class Work:
 
 
 def problem_of_window(operation: str, access: Access) -> str | None:
-    """What is wrong with a window, in a sentence."""
+    """The error message of a window that is empty; None: it is not."""
     length = access.length()
     if length is not None and length < 1:
         return (
@@ -257,7 +260,13 @@ class Program:
         return Recurrent(name, tuple(shape), dtype, over, initial, **more)
 
     def object(self, name: str, object_: Any, *, output: bool = False) -> Recurrent:
-        """An object that operations change in place, such as a network; version 0 is as it is."""
+        """A Recurrent of the versions of an object that operations change in place.
+
+        Args:
+            name: for messages and for saved states.
+            object_: such as a network; its present state is version 0.
+            output: the object is a result of the program, see Recurrent.
+        """
         return Recurrent(name, over="update", initial=object_, object=object_, output=output)
 
     def operation(
@@ -316,7 +325,7 @@ class Program:
 
     @property
     def recurrents(self) -> list[Recurrent]:
-        """All that operations access, in the order in which they appear."""
+        """All recurrents that operations access, in the order of their first access."""
         accesses = (a for o in self.operations for a in (*o.reads, *o.writes))
         return list(dict.fromkeys(access.recurrent for access in accesses))
 

@@ -1,9 +1,10 @@
-"""A program in two: one process acts, another one learns, and what crosses between them is sent.
+"""Splits a program in two, for a process that acts and one that learns, with messages between them.
 
-What acts and emulates writes tensors that learning reads: an operation of the acting part sends
-them after each step, and one of the learning part receives them, in its place. Learning hands over
-networks: the learning part sends them, the acting part receives them at the same step. Everything
-else is the same program, with the same indices, and so both parts together compute what it does.
+Acting and emulating write tensors that learning reads: an operation of the acting part sends them
+after each step, and one of the learning part receives them, in place of the acting operations.
+Learning hands over networks: the learning part sends them, and the acting part receives them at the
+same step. All other operations and indices are the program's, so that both parts together compute
+what the program does.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ ACTS = ("act", "simulate")
 
 @dataclass(frozen=True)
 class Ends:
-    """What one part does at the cut.
+    """The functions by which one part sends or receives.
 
     Attributes:
-        steps: sends the values of a step that cross, in their order; or receives and returns them.
-            A stacked observation is its newest frame and whether an episode started with it: two
-            values to send, a pair to return.
-        network: sends a network, or receives into it: its name, and the network.
+        steps: sends the values of a step, in their order; or receives and returns them. A stacked
+            observation is its newest frame and whether an episode started with it: two values to
+            send, a pair to return.
+        network: gets a network's name and the network, and sends it or receives into it.
     """
 
     steps: Callable[..., Any]
@@ -37,10 +38,10 @@ class Ends:
 
 
 def crossing(program: Program) -> list[Access]:
-    """What acting and emulating write at each step and others read, in the program's order.
+    """The writes of acting and emulating that other operations read, in the program's order.
 
     Raises:
-        ValueError: it is not written at each step, or acting reads more of learning than networks.
+        ValueError: one is not written at each step, or acting reads tensors that learning writes.
     """
     acting = [o for o in program.operations if o.role in ACTS]
     read = {a.recurrent for o in program.operations if o.role not in ACTS for a in o.reads}
@@ -77,7 +78,7 @@ def _handing_over(program: Program) -> list[Operation]:
 
 
 def acting_part(program: Program, ends: Ends) -> Program:
-    """What a process does that only acts.
+    """The program of a process that only acts.
 
     Raises:
         ValueError: see crossing.
@@ -133,7 +134,7 @@ def _with_frames(operation: Operation, part: Access) -> tuple[Operation, list[Ac
 
 
 def learning_part(program: Program, ends: Ends) -> Program:
-    """What a process does that only learns.
+    """The program of a process that only learns.
 
     Raises:
         ValueError: see crossing.

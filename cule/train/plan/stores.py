@@ -1,4 +1,4 @@
-"""Where tensors over time are kept: rings in the device's or the host's memory.
+"""Stores of tensors over time: rings in the device's or the host's memory.
 
 Slots are int64 tensors on the device, so that reads and writes can be captured in CUDA graphs.
 """
@@ -15,7 +15,7 @@ from cule.train.plan.program import NOTHING, Recurrent
 
 
 class Store(Protocol):
-    """What keeps the newest values of a Recurrent."""
+    """Memory for the newest values of a Recurrent."""
 
     length: int
 
@@ -35,7 +35,7 @@ class Store(Protocol):
         """A store of some rows' values, in the same memory."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What it holds."""
+        """Its content."""
 
     def load_state_dict(self, state: dict[str, Any]) -> Any:
         """Restores what state_dict() returned."""
@@ -74,10 +74,10 @@ class Ring(nn.Module):
     """A ring of values. It is a module, so that a state_dict has its buffer.
 
     Args:
-        recurrent: whose values.
-        length: slots.
-        device: where they are used.
-        host: keep them in the host's memory.
+        recurrent: the Recurrent whose values it stores.
+        length: how many slots it has.
+        device: the device that reads and writes them.
+        host: whether the values are in the host's memory.
 
     Attributes:
         values: (length, *shape).
@@ -103,7 +103,7 @@ class Ring(nn.Module):
         self.values.copy_(torch.as_tensor(value, dtype=self.values.dtype).expand_as(self.values))
 
     def read(self, slots: torch.Tensor) -> torch.Tensor:
-        """(n, *shape)."""
+        """The values in slots (n,): (n, *shape)."""
         return self.values.index_select(0, slots)
 
     def take(self, slots: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
@@ -150,8 +150,8 @@ class Window:
     """Several indices of a Recurrent, oldest first, gathered when they are asked for.
 
     Attributes:
-        store: where they are.
-        slots: (length,) int64 on the device.
+        store: the store that has them.
+        slots: (length,) int64 on the device: their slots.
     """
 
     def __init__(self, store: Store, slots: torch.Tensor):
@@ -161,7 +161,7 @@ class Window:
         return len(self.slots)
 
     def all(self) -> torch.Tensor:
-        """Everything: (length, *shape)."""
+        """All values: (length, *shape)."""
         return self.store.read(self.slots)
 
     def of(self, rows: torch.Tensor) -> torch.Tensor:
