@@ -1,9 +1,8 @@
-"""Where a run begins: its settings, filled in and tuned, and the checkpoint to go on from."""
+"""Opens a run: fills in and tunes its settings, and finds the checkpoint to resume from."""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,11 @@ from cule.train.distributed.process_group import ProcessGroup
 from cule.train.layout import Layout
 from cule.train.lowering.making import preview
 from cule.train.lowering.settings_read import Make
-from cule.train.presets import announcement
 from cule.train.settings import Args
 from cule.train.tune import cache
 
-# These settings may differ from those of the run that is resumed: how long to train, where files
-# are and what is shown.
+# Settings that may differ from those of the run that is resumed: how long to train, where files are
+# and what is shown.
 FREE = {
     "folder", "resume", "overwrite", "explain", "device", "env_device", "total_frames",
     "max_seconds", "progress", "tensorboard", "plot", "json", "results", "log_every",
@@ -40,18 +38,20 @@ def as_saved(args: Args) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Opening:
-    """Where a run begins.
+    """The settings and the checkpoint with which a run begins.
 
     Attributes:
         make: makes the algorithm from settings and a context.
-        args: the settings for this process's device.
-        processes: this process among the others, as the layout of the settings has them.
-        state: the checkpoint to go on from; None: the run is a new one.
-        tuned: settings that `--tuned` has chosen.
-        begun: when the run was opened, as time.perf_counter() says it.
+        given: the settings as the user gave them, with those that `--tuned` has chosen.
+        args: the same with this device's defaults.
+        processes: this process among the others, with the layout of the settings.
+        state: the checkpoint to resume from; None: the run is a new one.
+        tuned: the settings that `--tuned` has chosen, by name.
+        begun: when the run was opened, by time.perf_counter().
     """
 
     make: Make
+    given: Any
     args: Any
     processes: ProcessGroup
     state: dict[str, Any] | None
@@ -60,7 +60,7 @@ class Opening:
 
     @property
     def speaks(self) -> bool:
-        """Whether this process logs, evaluates and says what goes on."""
+        """Whether this process is the one that logs, evaluates and writes to stderr."""
         return self.processes.rank == 0
 
     @property
@@ -72,7 +72,7 @@ class Opening:
         """The settings that differ from those of the checkpoint.
 
         Raises:
-            ValueError: one of them may not, or the checkpoint has no more than networks.
+            ValueError: one of them must not differ, or the checkpoint has only networks.
         """
         if self.state is None:
             return set()
@@ -121,14 +121,11 @@ def open_run(make: Make, args: Any, processes: ProcessGroup) -> Opening:
         processes = processes.with_layout(Layout.parse(args.layout))
     filled = args.on(processes.device, None if state is None else state["args"])
     filled.check(len(processes.ranks("act")))
-    if processes.rank == 0 and filled.progress:
-        name = getattr(make, "__name__", "an algorithm")
-        sys.stderr.write(announcement(args, filled, processes.device, name) + "\n")
-    return Opening(make, filled, processes, state, tuned, begun)
+    return Opening(make, args, filled, processes, state, tuned, begun)
 
 
 def _found_state(args: Args, processes: ProcessGroup) -> dict[str, Any] | None:
-    """The checkpoint to resume from, if that is wanted and there is one."""
+    """The state of the checkpoint to resume from; None: a new run begins."""
     folder = checkpoints_in(args)
     if args.resume:
         return checkpoint.load(folder, processes, processes.size, SavedRun)
