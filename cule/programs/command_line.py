@@ -138,12 +138,12 @@ def exit_status_of(
     shortages: tuple[type[Exception], ...] = SHORTAGES,
     interrupted: str = "interrupted",
 ) -> int:
-    """Runs a program, and tells what cule refuses as a line on stderr.
+    """Runs a program; an error that cule raises on purpose becomes a line on stderr.
 
     Args:
-        name: the program's, with which the line begins.
-        run: is called.
-        shortages: which errors are the machine's.
+        name: the name of the program, with which the line begins.
+        run: the program.
+        shortages: the errors that mean that the machine lacks something.
         interrupted: the line after Ctrl-C.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Shared by the programs: settings from and for the command line."""
+"""Settings from and for the command lines of cule.train's programs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def run_program(
     run: Callable[[Args], Any],
     words: Sequence[str] | None = None,
 ) -> int:
-    """Reads the command line and runs.
+    """Reads settings from the command line, and runs a function with them.
 
     Args:
-        program: how the program is called, which help texts and errors show.
+        program: the command that runs the program, for help texts and errors.
         settings: the dataclass of the settings.
-        run: is called with them.
+        run: the function that gets them.
         words: the command line (None: that of the process).
 
     Returns:

@@ -1,7 +1,7 @@
-"""Where a class is, as a text that a later process finds it by.
+"""Import paths of classes, by which a later process finds them.
 
-A checkpoint has such texts, and may be another's. To import a module is to run it, so what a file
-names is imported only if it ships with cule, or if the user has named it, too.
+A checkpoint has such paths, and may be somebody else's. To import a module is to run it, so that a
+module that a file names is imported only if it ships with cule, or if the user names it, too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def address_of(kind: type) -> str:
 
 
 def program_of(kind: type) -> str:
-    """How the program that defines a class is called: "python -m examples.ppo.ppo"."""
+    """The command that runs the program which defines a class: "python -m examples.ppo.ppo"."""
     module = module_of(kind)
     return f"python {Path(module).name}" if module.endswith(".py") else f"python -m {module}"
 
@@ -92,7 +92,7 @@ def ships(module: str) -> bool:
 
 
 def _named(module: str, programs: Collection[str]) -> str | None:
-    """Which of the user's programs a module is; None: none of them.
+    """The one of the user's programs that is this module; None: there is none.
 
     A script counts by its file's name without the folder, so that it may have moved.
     """
@@ -103,16 +103,17 @@ def _named(module: str, programs: Collection[str]) -> str | None:
 
 
 def find(address: str, kind: type[Kind], programs: Collection[str] = ()) -> type[Kind]:
-    """The class at an address that a file names.
+    """Imports the class at a path that a file names.
 
     Args:
         address: "examples.ppo.ppo:PPO", or a script's path and the name.
-        kind: what it has to be a subclass of.
-        programs: modules and scripts that the user has named; no others are imported, but for
-            those that ship with cule.
+        kind: the class that it has to be a subclass of.
+        programs: modules and scripts that the user has named; of others, only those that ship with
+            cule are imported.
 
     Raises:
-        ValueError: it is not there, is no such class, or is in a module that nobody has named.
+        ValueError: it does not exist, is no such class, or is in a module that must not be
+            imported.
     """
     module, _, name = address.rpartition(":")
     trusted = module if ships(module) else _named(module, programs)
@@ -139,7 +140,7 @@ def find(address: str, kind: type[Kind], programs: Collection[str] = ()) -> type
 
 
 def settings_from(kind: type[Args], values: Mapping[str, Any]) -> Args:
-    """Settings of the plain values that a file has; fields that it lacks have their defaults.
+    """Settings from the plain values of a file; fields that it lacks have their defaults.
 
     Raises:
         ValueError: a value is of another type than its field, or there is no such field.

@@ -37,11 +37,11 @@ class Instance:
     """A part of a GPU.
 
     Attributes:
-        device: the GPU's number on its machine.
-        roles: what it does.
-        multiprocessors: how many of the GPU's are asked for; None: those that no other instance
-            of the GPU has asked for.
-        envs: of all envs, which are divided into equal parts, so many parts are its own.
+        device: the number of the GPU on its machine.
+        roles: whether it acts, learns, or both.
+        multiprocessors: how many of the GPU's multiprocessors it uses; None: those that no other
+            instance of the GPU uses.
+        envs: its share of all envs, in equal parts.
     """
 
     device: int
@@ -55,10 +55,10 @@ class Layout:
     """A layout; its classmethods make one.
 
     Attributes:
-        kind: which.
-        multiprocessors: apart: how many act.
-        each: staggered: processes on a GPU.
-        actors, learners: decoupled: the GPUs of each.
+        kind: "together", "apart", "staggered" or "decoupled".
+        multiprocessors: with "apart": how many multiprocessors of a GPU act.
+        each: with "staggered": processes on each GPU.
+        actors, learners: with "decoupled": the GPUs that act, and those that learn.
     """
 
     kind: Kind = "together"
@@ -130,7 +130,7 @@ class Layout:
         """The layout of a text, such as those of `LAYOUTS`.
 
         Raises:
-            ValueError: it is none.
+            ValueError: the text names no layout.
         """
         kind, _, rest = text.partition(":")
         if kind == "together" and not rest:

@@ -51,11 +51,14 @@ def check_torch(version: str) -> None:
 
 
 def train(make: Make, args: Any) -> dict[str, Any]:
-    """Trains as the settings say; returns the result's row.
+    """Trains an algorithm.
 
     Args:
         make: makes the algorithm from settings and a context, as its class does.
         args: the settings.
+
+    Returns:
+        The run's row of results, as in benchmarks/results.
 
     Raises:
         ImportError: torch is too old.
@@ -124,7 +127,7 @@ def _write(args: Any, row: dict[str, Any], *, interrupted: bool) -> None:
 
 
 def explain(make: Make, args: Any) -> str:
-    """The plan that training with these settings would follow, as a text.
+    """Plans a training with these settings without training; returns the plan as text.
 
     Args:
         make: makes the algorithm from settings and a context, as its class does.

@@ -1,4 +1,4 @@
-"""Numbers of an algorithm that depend on the frames so far."""
+"""An algorithm's schedules: numbers that depend on the frames so far."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cule.train.lowering.method_checks import check_schedules, number_of
 
 
 class Schedules:
-    """An algorithm's schedules, with their values as tensors, which captured steps read.
+    """The current values of an algorithm's schedules, as tensors that captured steps read.
 
     Args:
-        algorithm: whose; its `now` gets the tensors.
+        algorithm: the algorithm; its `now` gets the tensors, () float32 each.
 
     Raises:
-        ValueError: what `schedules` returns makes no sense.
+        ValueError: `schedules` does not return functions by name.
     """
 
     def __init__(self, algorithm: Algorithm[Any]):

@@ -40,10 +40,10 @@ SEED_STRIDE = 1_000_003
 
 
 def check_lag(layout: Layout, learning: Learning) -> None:
-    """Checks that acting does not wait for learning where it goes on beside it.
+    """Checks that learning has a lag of 1 with a layout that acts and learns at the same time.
 
     Raises:
-        ValueError: it does.
+        ValueError: it has no lag.
     """
     if layout.lags and learning.lag != 1:
         raise InvalidValue(
@@ -53,27 +53,28 @@ def check_lag(layout: Layout, learning: Learning) -> None:
 
 
 class Trainer:
-    """Plays and learns.
+    """One process's envs, networks, learner and plan; `iterate` plays and learns.
 
     Args:
         make: makes the algorithm from settings and a context, as its class does.
         args: the settings, for this process's device.
         processes: this process among the others.
         passes: which passes the plan makes; None: all.
-        latest_start: learning begins after so many steps, even if the algorithm says later; None:
-            when it says.
+        latest_start: the most steps before learning, even if the algorithm asks for more; None:
+            as the algorithm asks.
 
     Attributes:
-        algorithm: what to do.
-        collector: the envs.
+        algorithm: the algorithm.
+        collector: the envs of this process.
         nets: the networks.
         lowered: the algorithm's program.
-        learner: what learns in it.
-        plan: what is executed.
+        learner: computes gradients and updates.
+        plan: executes the program.
         apart: the multiprocessors that act and those that learn; None: both use all.
-        sharing: how many trainings of a sweep are on the device at the same time.
-        autotuner: finds how emulation runs beside learning; None: that is given.
-        unread: settings that the algorithm does not read.
+        sharing: how many trainings of a sweep train on the device at the same time.
+        autotuner: chooses the multiprocessors and the order of envs while training; None: they are
+            fixed.
+        unread: names of settings that the algorithm does not read.
 
     Raises:
         ValueError: the algorithm, the game or a setting is wrong.
@@ -153,12 +154,12 @@ class Trainer:
     def _make_collector(
         self, learning: Learning, num_envs: int, seed: int, first_env: int
     ) -> Collector:
-        """The envs of this process, or what stands for those of its actors.
+        """The envs of this process; of one that only learns, a stand-in for its actors' envs.
 
         Args:
             learning: when and from what to learn.
-            num_envs: of each process that acts.
-            seed: of the envs.
+            num_envs: the envs of each process that acts.
+            seed: the seed of the first env.
             first_env: the number of the first env, over all processes.
         """
         processes, before, facts = self.processes, self._allocated(), None
@@ -201,9 +202,9 @@ class Trainer:
         return bool(self.collector.env.reserve(way.multiprocessors, ordered=way.ordered))
 
     def warm_up(self) -> None:
-        """Computes actions, a gradient and an update once, which changes nothing.
+        """Computes actions, a gradient and an update once, and undoes them.
 
-        What is compiled or loaded at the first use is there when the training begins.
+        So kernels are compiled and loaded before the training begins.
         """
         with self.sandbox([self.learner.turn, self.learner.metrics]):
             self.plan.warm_up()
@@ -220,7 +221,7 @@ class Trainer:
 
     @property
     def own_envs(self) -> bool:
-        """Whether the algorithm made its envs itself, so that ale-py cannot evaluate it."""
+        """Whether the algorithm brings its envs, so that ale-py cannot evaluate it."""
         return self.algorithm.brings_envs
 
     @property
@@ -253,7 +254,7 @@ class Trainer:
 
     @property
     def updates(self) -> int:
-        """How many times the networks were updated."""
+        """Updates of the networks so far."""
         if self.processes.learns:
             return self.phases * self.lowered.updates
         rows = self.args.num_envs // len(self.processes.ranks("learn"))
@@ -261,7 +262,7 @@ class Trainer:
 
     @property
     def acting(self) -> Nets:
-        """The networks that act. Where nothing is handed over, those that learn do."""
+        """The networks that act: copies, or the trained ones where nothing is handed over."""
         handed = {write.recurrent for o in self.plan.program.operations for write in o.writes}
         nets = {
             name: net if self.lowered.actors[name] in handed else self.nets.trained[name]
@@ -275,7 +276,7 @@ class Trainer:
         Does not wait for the device.
 
         Args:
-            progress: called with the frames so far, now and then.
+            progress: called with the frames so far, after each step on a CPU, else once.
         """
         learns_from = self.frames
         if not self.lag:
@@ -291,10 +292,9 @@ class Trainer:
         self.plan.run(progress=lambda steps: progress(steps * each), captured=not checks)
 
     def adapt(self, seconds: float) -> None:
-        """Lets emulation on a GPU follow what is played: its code, and where it runs.
+        """Adapts emulation on a GPU to what is played: its code, multiprocessors and order.
 
-        All processes have to call it, and nothing may be running on the device. Results do not
-        change.
+        All processes have to call it while nothing runs on the device. Results do not change.
 
         Args:
             seconds: of training so far.
@@ -313,7 +313,7 @@ class Trainer:
             self.plan.free_graphs()
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the rest of the run depends on."""
+        """The state that the rest of the run depends on: steps, networks, attributes and plan."""
         precise, networks = self.nets.weights.precise, {}
         # A process that only acts has the networks that act, in its plan.
         if self.processes.learns:
@@ -343,7 +343,7 @@ class Trainer:
 
 
 def _reduction_of(processes: ProcessGroup, nets: Networks) -> Reduction | None:
-    """What averages the gradients of the processes that learn; None: one process learns."""
+    """Makes the reduction of the processes that learn; None: one process learns."""
     gradient = nets.weights.gradient
     if len(processes.ranks("learn")) == 1:
         return None

@@ -1,4 +1,4 @@
-"""Finds settings with many frames per second, and keeps them: `train.tune`.
+"""Finds settings with many frames per second, and saves them: `train.tune`.
 
 - space.py: which settings are tried, with which candidates
 - search.py: which combinations of them

@@ -3,7 +3,7 @@
     python -m cule.train.tune examples.ppo.ppo --game pong
     python -m cule.train.tune examples.ppo.ppo --game pong --search num_envs=512,1024,2048 lag=0,1
 
-Other options are the algorithm's. What is found is kept, and shown at once the next time; training
+Other options are the algorithm's. The result is saved, and shown at once the next time; training
 programs use it with --tuned.
 """
 
@@ -94,7 +94,7 @@ def sentence(tuned: Tuned) -> str:
 
 
 def command_of(algorithm: str, words: Sequence[str], tuned: Tuned) -> str:
-    """The command line of a training with what was found."""
+    """The command line of a training with the best settings."""
     program = [algorithm] if algorithm.endswith(".py") else ["-m", algorithm]
     several = ["torchrun", "--nproc-per-node", str(tuned.num_devices)]
     start = ["python"] if tuned.num_devices == 1 else several
@@ -102,11 +102,11 @@ def command_of(algorithm: str, words: Sequence[str], tuned: Tuned) -> str:
 
 
 def run(options: Namespace, words: Sequence[str]) -> None:
-    """Does what the command line asks for.
+    """Searches, and prints the trials and the command line with the best settings.
 
     Args:
-        options: of this program.
-        words: the training's.
+        options: the options of this program.
+        words: the options of the training.
 
     Raises:
         ValueError: an argument is wrong, or no combination has worked.

@@ -32,17 +32,17 @@ PASSES = 3
 
 @dataclass(frozen=True)
 class Trial:
-    """A combination of settings, and what came of it.
+    """A combination of settings and its measurement.
 
     Attributes:
-        settings: the searched settings.
-        fps: emulated frames per second; 0 if it failed.
-        updates_per_second: of the networks.
-        memory: bytes, of a GPU at most; on a CPU as planned.
-        milliseconds: of each operation in an iteration.
-        seconds: how long was measured.
-        problem: why it failed; empty if it did not.
-        no_memory: it failed for lack of memory.
+        settings: the values of the searched settings, by name.
+        fps: emulated frames per second; 0 if the trial failed.
+        updates_per_second: updates of the networks.
+        memory: bytes: the most that a GPU had allocated; on a CPU those that were planned.
+        milliseconds: the time of each operation in an iteration, by name.
+        seconds: the length of the measurement.
+        problem: the error if the trial failed, else empty.
+        no_memory: whether it failed for lack of memory.
     """
 
     settings: Mapping[str, Any]
@@ -65,17 +65,17 @@ def climbed(values: Any) -> bool:
 
 
 class Search:
-    """A search.
+    """A search for the fastest combination of settings.
 
     Args:
         space: settings with their candidates.
-        start: where to begin; a setting that is not among its candidates begins in their middle.
-        measure: measures a combination, so many times as long as usual.
+        start: the first combination; a value that is no candidate is replaced by the middle one.
+        measure: measures a combination; its second argument multiplies the usual length.
         out_of_time: whether to stop.
         pointless: whether a combination need not be tried; numbers that are climbed do not matter.
 
     Attributes:
-        trials: the newest of each combination, in their order.
+        trials: the newest trial of each combination, in their order.
     """
 
     def __init__(

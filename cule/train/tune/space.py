@@ -1,4 +1,4 @@
-"""What is searched: settings with their candidates."""
+"""Spaces of a search: settings with their candidates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _layouts(args: Any, size: int, quarters: Sequence[int]) -> Sequence[str]:
 
 
 def default_space(make: Make, args: Any, device: torch.device, size: int = 1) -> Space:
-    """What is searched by default: settings that change an algorithm least.
+    """The space that is searched by default: settings that change an algorithm least.
 
     These are the envs and the lag where the algorithm has one. On a GPU they are also how many
     multiprocessors are reserved for emulation beside learning, the layout, and the chunks of

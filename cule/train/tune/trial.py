@@ -92,13 +92,13 @@ def measure(
     Args:
         make: makes the algorithm from settings and a context, as its class does.
         args: the settings, filled for the device.
-        settings: those that differ.
-        processes: the processes.
-        seconds: how long to measure, at least an iteration.
-        left: seconds that may still be spent.
+        settings: the values that are tried, by name.
+        processes: the processes that search together.
+        seconds: the length of the measurement, which has at least one iteration.
+        left: the seconds that may still be spent.
 
     Returns:
-        The trial. Settings that are wrong, or need more memory than there is, are one that failed.
+        The trial; a failed one if the settings are wrong or need more memory than there is.
     """
     trainer = None
     try:

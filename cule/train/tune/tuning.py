@@ -1,4 +1,4 @@
-"""`train.tune`: searches, and keeps what is found."""
+"""`train.tune`: searches settings, and saves the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cule.train.tune.search import Search, Trial
 from cule.train.tune.space import Space, check_space, default_space, reserves_for_nothing
 from cule.train.tune.trial import SECONDS, measure
 
-# What processes say if another one of the search is gone.
+# The end of the sentence of a process whose partner in the search has ended.
 ADVICE = "start the search again"
 
 
@@ -51,21 +51,21 @@ def tune(
     again: bool = False,
     on_trial: Callable[[Trial], object] = lambda trial: None,
 ) -> Tuned:
-    """Finds the settings with the most frames per second on this device, and keeps them.
+    """Finds the settings with the most frames per second on this device, and saves them.
 
-    They are kept by algorithm, game, device, number of processes and version of cule. Under
-    torchrun all processes search together.
+    They are saved by algorithm, game, device, number of processes and version of cule, for
+    `--tuned`. Under torchrun all processes search together.
 
     Args:
         make: makes the algorithm from settings and a context, as its class does.
         args: the settings.
         search: names of settings, each with its candidates; None: tune.space.default_space.
         budget_seconds: about how long to search.
-        again: search even if a result of the same search is kept.
-        on_trial: called with each trial.
+        again: search even if there is a result of the same search.
+        on_trial: called with each trial, in process 0.
 
     Returns:
-        What was found.
+        The best trial, all trials, and how the search went.
 
     Raises:
         ValueError: a setting or a candidate is wrong, no combination has worked, or another process
@@ -110,7 +110,7 @@ def _searched(
     *,
     all_: bool,
 ) -> tuple[Search, Trial]:
-    """A search of a space that is over, and the best trial.
+    """Searches a space; returns the search and the best trial.
 
     Args:
         make: makes the algorithm from settings and a context.
@@ -119,7 +119,7 @@ def _searched(
         processes: this process among the others.
         deadline: when to end, as time.monotonic() says it.
         on_trial: called with each trial.
-        all_: combinations that gain nothing are tried, too.
+        all_: whether combinations that cannot gain anything are tried, too.
 
     Raises:
         ValueError: no combination has worked.
