@@ -28,7 +28,7 @@ class Args:
 
 
 def run(args: Args) -> None:
-    """Does what the command line asks for.
+    """Draws the scores of runs into a file.
 
     Raises:
         ValueError: there are no runs, or there is nothing to draw.

@@ -79,7 +79,7 @@ def play(policy: Policy, env: cule.RecordVideo, args: Args) -> list[float]:
 
 
 def watch(args: Args) -> list[float]:
-    """Does what the command line asks for; returns the scores.
+    """Records a video of a checkpoint's policy; returns the scores of its episodes.
 
     Raises:
         ImportError: imageio is not installed.

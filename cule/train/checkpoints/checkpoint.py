@@ -1,7 +1,7 @@
 """Checkpoints: sets of files, one for each process, all written at the same step.
 
 A set is complete once it has a mark, a file that is written after all others. So there is always a
-complete set, even if a program is killed. The set before the newest is kept too: if a checksum
+complete set, even if a program is killed. The set before the newest stays, too: if a checksum
 shows that a file of the newest is damaged, all processes continue from the older one.
 
 A thread writes a process's file while the training goes on: with 8,192 envs it has 1.4 GB.
@@ -89,7 +89,7 @@ class Writer:
         Args:
             steps: of each env so far; the set is named after them.
             state: a value for torch.save, which may change as soon as this returns.
-            before: the steps of another set that is kept; all others are deleted in the end.
+            before: the steps of another set that stays; all others are deleted at the end.
 
         Raises:
             ValueError: a process cannot write this set or the last one.
@@ -155,16 +155,16 @@ def newest(run: Path, device: torch.device) -> dict[str, Any]:
 
 
 def networks_of(state: dict[str, Any]) -> dict[str, Any]:
-    """Of a checkpoint's state what evaluations and videos need."""
+    """The part of a checkpoint's state that evaluations and videos need."""
     names = ("steps", "updates", "networks", "attributes")
     trained = {name: state["trainer"][name] for name in names if name in state["trainer"]}
     return {**state, "trainer": trained}
 
 
 def keep_networks(run: Path) -> None:
-    """Keeps of a single process's training only what evaluations and videos need.
+    """Reduces the checkpoints of a single process's training to what evaluations and videos need.
 
-    Of the newest set the networks stay, a hundredth of it; training cannot go on from them.
+    The networks of the newest set stay, a hundredth of it; training cannot go on from them.
 
     Raises:
         ValueError: there is no whole set, or the file cannot be written.

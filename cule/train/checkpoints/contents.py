@@ -1,4 +1,4 @@
-"""What a training's checkpoint holds, so that one that holds something else counts as damaged."""
+"""The types of a checkpoint's content; a checkpoint with other types counts as damaged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class _Networks(TypedDict):
 
 
 class Trained(_Networks, total=False):
-    """What a trainer saves; without `plan`, training cannot go on from it."""
+    """The state of a Trainer; without `plan`, training cannot go on from it."""
 
     attributes: dict[str, tuple[str, Any]]
     plan: dict[str, Any]
@@ -36,6 +36,6 @@ class _Run(TypedDict):
 
 
 class SavedRun(_Run, total=False):
-    """What a run saves; earlier versions did not save `tuned`."""
+    """The state of a Run; earlier versions did not save `tuned`."""
 
     tuned: dict[str, Any]

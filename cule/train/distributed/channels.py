@@ -21,8 +21,8 @@ class Parcel:
     """Tensors side by side in one buffer.
 
     Args:
-        like: their shapes and dtypes.
-        device: where the buffer is.
+        like: the shapes and dtypes of the tensors.
+        device: the device of the buffer.
 
     Attributes:
         buffer: (bytes,) uint8.
@@ -44,8 +44,8 @@ class Sender:
     """Sends parcels to some processes.
 
     Args:
-        like: shapes and dtypes of a parcel's tensors.
-        device: where they are.
+        like: the shapes and dtypes of a parcel's tensors.
+        device: the device of the tensors.
         ranks: the processes that get each parcel.
         slots: parcels that can be on their way.
     """
@@ -74,8 +74,8 @@ class Receiver:
     """Receives a parcel from each of some processes.
 
     Args:
-        like: shapes and dtypes of a parcel's tensors.
-        device: where they go.
+        like: the shapes and dtypes of a parcel's tensors.
+        device: the device of the tensors.
         ranks: the processes that send.
     """
 
@@ -86,7 +86,7 @@ class Receiver:
     def receive(self) -> list[torch.Tensor]:
         """The next parcels' tensors, those of all processes one after another in dimension 0.
 
-        They are good until the next call. On a GPU its current stream waits, the host does not.
+        The next call overwrites them. On a GPU its current stream waits, the host does not.
         """
         works = [
             _started(dist.irecv(parcel.buffer, rank))

@@ -1,4 +1,4 @@
-"""What is different in a process that only acts or only learns: envs elsewhere, messages.
+"""Processes that only act or only learn: a stand-in for envs of other processes, and messages.
 
 The messages of an iteration: each step of an actor goes to its learner when it is played; at the
 end of an iteration the learner's networks go to its actors. So acting always uses weights that are
@@ -26,12 +26,12 @@ SLOTS = 2
 
 
 class FarEnvs:
-    """Envs that other processes have; observations are black.
+    """A stand-in for the envs of other processes, with black observations.
 
     Args:
-        num_envs: of all these processes.
-        facts: what an env of theirs looks like.
-        device: where observations go.
+        num_envs: the envs of all these processes.
+        facts: the result of facts_of in one of them.
+        device: the device of the observations.
     """
 
     def __init__(self, num_envs: int, facts: Mapping[str, Any], device: torch.device):
@@ -48,19 +48,22 @@ class FarEnvs:
 
 
 def facts_of(collector: Collector) -> dict[str, Any]:
-    """What the processes that learn have to know of envs."""
+    """The facts about envs that processes which learn need: actions, and observations' shape."""
     first = collector.first
     return {"num_actions": collector.num_actions, "shape": first.shape[1:], "dtype": first.dtype}
 
 
 class Messages:
-    """The messages of this process.
+    """The messages of this process, and its part of the program.
 
     Args:
         processes: this process and its partners.
-        program: all of it.
-        networks: those that act, by the names of their Recurrents.
-        rows: envs of which this process has rows in its tensors.
+        program: the whole program.
+        networks: the networks that act, by the names of their Recurrents.
+        rows: the envs whose rows this process's tensors have.
+
+    Attributes:
+        program: this process's part of the program, which sends and receives.
     """
 
     def __init__(

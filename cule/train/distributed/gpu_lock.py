@@ -35,16 +35,20 @@ def trainings_at_once(environment: Mapping[str, str] = os.environ) -> int:
     """How many trainings of a sweep train at the same time on this one's device, itself included.
 
     Args:
-        environment: says which files are turns.
+        environment: names the files whose locks are turns (GPU_LOCKS).
     """
     return max(1, len(_files_in(environment)))
 
 
 def lock_one_of(files: Sequence[Path], stopped: Callable[[], bool]) -> int | None:
-    """Waits for the lock of one of some files, which are made if they are missing.
+    """Waits for the lock of one of some files, which are created if they are missing.
+
+    Args:
+        files: the files.
+        stopped: whether to stop waiting.
 
     Returns:
-        The descriptor that has the lock; None if it was stopped while all others had them.
+        The descriptor that has the lock; None: `stopped` was true before a lock was free.
 
     Raises:
         OSError: a file cannot be opened, or its file system has no locks.
@@ -66,10 +70,11 @@ def lock_one_of(files: Sequence[Path], stopped: Callable[[], bool]) -> int | Non
 
 
 class GpuLock:
-    """A training's turn.
+    """The turn of a training on its device.
 
     Args:
-        environment: says which files are turns; without any, it is always a training's turn.
+        environment: names the files whose locks are turns (GPU_LOCKS); without files there is
+            nothing to wait for.
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ):

@@ -32,9 +32,9 @@ class ProcessGroup:
     """This process among those that train.
 
     Attributes:
-        rank: its number; 0 logs, evaluates and decides.
-        size: how many there are.
-        device: where this one computes and its envs live.
+        rank: its number; process 0 logs, evaluates and decides.
+        size: how many processes there are.
+        device: where this process computes and its envs live.
         layout: who acts and who learns.
     """
 
@@ -82,7 +82,7 @@ class ProcessGroup:
         return self if layout == self.layout else replace(self, device=device, layout=layout)
 
     def ranks(self, part: Part) -> list[int]:
-        """The processes that act, or that learn."""
+        """The ranks of the processes that act, or that learn."""
         return self.layout.ranks(self.size, part)
 
     @property

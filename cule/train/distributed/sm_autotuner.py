@@ -1,4 +1,4 @@
-"""How emulation runs beside learning, found while a training runs.
+"""Tunes how emulation runs beside learning, while a training runs.
 
 If games are slow, an iteration is as long as its emulation, which more multiprocessors make faster;
 if they are fast, learning gains more from them. Where envs do different things, playing those
@@ -35,12 +35,12 @@ class SmAutotuner:
     """Finds the fastest way to emulate.
 
     Args:
-        all_: how many multiprocessors the training may take.
-        first: how many emulate in the beginning, with envs that are alike together.
-        least: the fewest that hold all envs.
+        all_: how many multiprocessors the training may use.
+        first: how many of them emulate in the beginning, with envs in order.
+        least: the fewest multiprocessors that hold all envs.
 
     Attributes:
-        way: how it emulates now.
+        way: the way in which envs are emulated now.
     """
 
     def __init__(self, all_: int, first: int, least: int):
@@ -63,7 +63,7 @@ class SmAutotuner:
         self.disturbed()
 
     def disturbed(self) -> None:
-        """What was measured this time does not count, as other code runs now."""
+        """Discards the measurements of this round, as other code runs now."""
         self._round = self._begun = None
 
     def observe(self, frames: int, seconds: float) -> Way | None:

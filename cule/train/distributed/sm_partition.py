@@ -87,7 +87,7 @@ def _partition(device: torch.device, gpu: Any, resource: Any) -> Partition:
 
 
 def is_there() -> bool:
-    """Whether what partitions need is installed."""
+    """Whether the package that partitions need is installed."""
     try:
         _driver()
     except ImportError:

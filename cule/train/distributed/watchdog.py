@@ -19,7 +19,7 @@ import torch.distributed as dist
 from cule.train.distributed.process_group import ProcessGroup
 
 STATUS = 2
-# What the sentence says of a training.
+# The end of the sentence if the processes train.
 RESUME = "--resume goes on from the newest checkpoint"
 # A variable that torchrun gives to the processes that it starts.
 BY_TORCHRUN = "TORCHELASTIC_RUN_ID"

@@ -17,22 +17,22 @@ from cule.train.envs.emulator import in_parts
 from cule.train.envs.episodes import Episodes
 from cule.train.nn.rewards import LearnedRewards
 
-# What is read of a step's infos.
+# The entries of a step's infos that training reads.
 INFOS = ("raw_reward", "new_game")
 
 
 class AsyncCpuEnvs:
-    """A collector's envs, stepped by parts: an AsyncOperation of plan/program.py.
+    """A collector's envs, stepped part by part: an AsyncOperation of plan/program.py.
 
     Args:
-        env: on the CPU.
+        env: the envs, on the CPU.
         episodes: follows their episodes, on `device`.
-        device: of the learner.
+        device: the device of the learner.
         groups: how many parts there are.
         learned: turns rewards and infos into the rewards that are learned from.
 
     Attributes:
-        parts: the envs of each, as equal in number as possible.
+        parts: the envs of each part, as equal in number as possible.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class AsyncCpuEnvs:
         on_gpu = device.type == "cuda"
         if on_gpu:
             self.flights.pin_results()
-        # What the envs' steps return, and the same on the device.
+        # The results of the envs' steps in the host's memory, and their copies on the device.
         self._host_results = [self._results_of(envs) for envs in self.parts]
         self._here = [
             {name: tensor.to(device) for name, tensor in results.items()}
@@ -58,7 +58,7 @@ class AsyncCpuEnvs:
         self._copies = torch.cuda.Stream(device) if on_gpu else None
 
     def _results_of(self, envs: slice) -> dict[str, torch.Tensor]:
-        """Views of what a step of some envs returns, by name."""
+        """Views of the results of a step of some envs, by name."""
         frames, rewards, terminated, truncated, infos = self.flights.shared_results(envs)
         some = {"frames": frames, "rewards": rewards, "terminated": terminated}
         return some | {"truncated": truncated} | {name: infos[name] for name in INFOS}
@@ -88,7 +88,7 @@ class AsyncCpuEnvs:
         torch.cuda.current_stream(self.device).wait_event(event)
 
     def results(self, part: int) -> tuple[torch.Tensor, ...]:
-        """What Collector.step returns, of the part's envs."""
+        """The results of Collector.step for the part's envs."""
         here = self._here[part]
         infos = {name: here[name] for name in INFOS}
         started = self.episodes.follow(

@@ -31,8 +31,8 @@ def _reserved(
 ) -> int | None:
     """How many multiprocessors are reserved for emulation at first; None: none is.
 
-    That is so without a lag, with more envs than half of this training's part of the GPU can
-    emulate, and where acting has multiprocessors alone.
+    None are reserved without a lag, for more envs than half of this training's part of the GPU can
+    emulate, and where nothing learns on the multiprocessors that act.
     """
     if device.type != "cuda":
         return None
@@ -51,18 +51,18 @@ def make_envs(
     alone: bool = False,
     sharing: int = 1,
 ) -> Any:
-    """The envs that an algorithm or its settings name.
+    """Makes the envs of a process: the algorithm's own, or those of its settings.
 
     Args:
-        algorithm: that.
+        algorithm: the algorithm.
         learning: when and from what it learns.
-        num_envs: how many.
-        device: where.
+        num_envs: how many envs this process plays.
+        device: the device of the observations.
         alone: nothing learns on the multiprocessors that act, whatever the lag.
-        sharing: how many trainings are on the device at the same time.
+        sharing: how many trainings train on the device at the same time.
 
     Raises:
-        ValueError: there are none such.
+        ValueError: there is no such game or emulator, or a setting does not fit it.
     """
     args = algorithm.args
     options = {
@@ -89,28 +89,28 @@ def make_envs(
 
 
 class Collector:
-    """Envs with their episodes.
+    """The envs of a process with their episodes and scores.
 
-    Single frames of a game, (num_envs, 1, ...) uint8, are kept once and stacked by four when they
-    are read. Other observations are kept as they are.
+    Single frames of a game, (num_envs, 1, ...) uint8, are stored once and stacked by four when they
+    are read. Other observations are stored as they are.
 
     Args:
-        env: with AtariEnv's reset and step, which resets in NEXT_STEP mode.
-        device: where observations are wanted.
-        groups: of envs on the CPU, in flight side by side.
-        rewards: what is learned from, of rewards.py.
-        seed: of the envs.
+        env: a vector env with AtariEnv's reset and step, in NEXT_STEP mode.
+        device: the device of the observations.
+        groups: groups of envs on the CPU that are in flight side by side; 1: all envs step at once.
+        rewards: which rewards are learned from, see nn/rewards.py.
+        seed: the seed of the first env.
         first_env: the number of the first env, over all processes.
-        bytes: that the envs take on a GPU.
+        bytes: bytes that the envs take on a GPU.
 
     Attributes:
         first: the first observations of all envs.
-        async_envs: how the envs play in parts; None: all of them step at once.
+        async_envs: steps the groups of envs; None: all envs step at once.
         captured: whether a CUDA graph may hold a step.
 
     Raises:
-        ValueError: there are groups, but the envs are not an AtariEnv on the CPU; or there are no
-            such rewards.
+        ValueError: there are groups, but the envs are not an AtariEnv on the CPU; or `rewards` is
+            unknown.
     """
 
     def __init__(
@@ -162,13 +162,13 @@ class Collector:
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
-        """(num_envs, ...) of what is kept of a step."""
+        """The shape of the observations that are stored of a step: (num_envs, ...)."""
         shape = tuple(self.first.shape)
         return (shape[0], *shape[2:]) if self.stack > 1 else shape
 
     @property
     def observation_dtype(self) -> torch.dtype:
-        """Of observations."""
+        """The dtype of observations."""
         return self.first.dtype
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -192,10 +192,10 @@ class Collector:
         return frames, self._learned(rewards, infos), terminated, started
 
     def translate_again(self, steps: int) -> bool:
-        """Lets the game's code on a GPU follow what is played (AtariEnv.translate_again).
+        """Compiles the game again for a GPU if envs execute other code (AtariEnv.translate_again).
 
         Args:
-            steps: that each env has played, which decides whether it is looked what they execute.
+            steps: steps of each env so far, which decide whether it is time to look.
 
         Returns:
             Whether CUDA graphs have to be captured again.
@@ -214,7 +214,7 @@ class Collector:
         return self._compiled[net]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the envs' next steps depend on, except of envs that cannot be saved."""
+        """The state that the envs' next steps depend on; without the envs' own if it has none."""
         envs: Any = None
         if isinstance(self.env, cule.AtariEnv):
             state = self.env.clone_state()

@@ -32,7 +32,7 @@ FRAMESKIP = 4
 
 
 def in_parts(number: int, count: int) -> list[slice]:
-    """So many things in `count` parts, as equal as possible."""
+    """Divides `number` things into `count` parts, as equal as possible."""
     ends = [number * i // count for i in range(count + 1)]
     return [slice(*both) for both in pairwise(ends)]
 
@@ -62,9 +62,9 @@ class AleEnv:
     """ale_py.AtariVectorEnv with tensors on `device`, to compare cule with.
 
     Args:
-        game: as ale-py names it.
-        num_envs: how many.
-        device: where the tensors go.
+        game: ale-py's name of the game.
+        num_envs: how many envs there are.
+        device: the device of the tensors.
         options: further keywords of ale_py.AtariVectorEnv.
     """
 

@@ -10,8 +10,8 @@ class Episodes(nn.Module):
     """Follows every env's episodes. It is a module, so that a state_dict has its buffers.
 
     Args:
-        num_envs: envs, which reset in NEXT_STEP mode.
-        device: where their infos are.
+        num_envs: how many envs there are; they reset in NEXT_STEP mode.
+        device: the device of their results.
     """
 
     done: torch.Tensor
@@ -52,11 +52,11 @@ class Episodes(nn.Module):
         """Takes the results of a step.
 
         Args:
-            rewards: as the step returned them, like the others.
-            terminated: likewise.
-            truncated: likewise.
-            infos: likewise.
-            envs: whose they are.
+            rewards: (n,), as the step returned them.
+            terminated: (n,) bool.
+            truncated: (n,) bool.
+            infos: the entries `raw_reward` and `new_game`, (n,) each, if the step returned them.
+            envs: the n envs that took the step.
 
         Returns:
             (num_envs,) bool: the step reset the env. The infos' `new_game` says so, as a lost life
@@ -72,7 +72,7 @@ class Episodes(nn.Module):
         return started
 
     def take_scores(self) -> torch.Tensor:
-        """What happened since the last call, in unclipped rewards.
+        """Sums of unclipped rewards and scores since the last call.
 
         Returns:
             (4,) float64: sum and number of the scores of the episodes that ended, the sum of all

@@ -72,11 +72,12 @@ def check_step(returned: Any, like: torch.Tensor) -> None:
     """Checks what `step` returns; does not wait for the device.
 
     Args:
-        returned: that.
-        like: observations of before.
+        returned: what `step` returned.
+        like: earlier observations, whose shape and dtype later ones have.
 
     Raises:
-        ValueError: it is something else than (observations, rewards, terminated, truncated, infos).
+        ValueError: it is no tuple (observations, rewards, terminated, truncated, infos) of tensors
+            of the right shapes.
     """
     if not isinstance(returned, tuple) or len(returned) != 5:
         raise InvalidValue(

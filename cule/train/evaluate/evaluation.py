@@ -1,4 +1,4 @@
-"""Plays a trained policy on ale-py, by processes that share the episodes, and keeps the scores."""
+"""Plays a trained policy on ale-py, in processes that share the episodes; writes the scores."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def _share(
     """The scores of a share of the episodes, in this process.
 
     Args:
-        policy: what plays.
-        state: of its checkpoint.
-        args: the evaluation.
+        policy: the policy.
+        state: the state of its checkpoint.
+        args: the settings of the evaluation.
         device: where the policy computes.
-        sticky: probability of sticky actions.
-        share: as in Evaluator.
-        on_ended: likewise.
+        sticky: the probability that a frame repeats the last frame's action.
+        share: (i, n): the i-th of n shares, as in Evaluator.
+        on_ended: called with how many episodes have just ended, as in Evaluator.scores.
     """
     number, shares = share
     threads = in_parts(args.num_threads or usable_cpus(), shares)[number]
@@ -106,7 +106,7 @@ def _share(
 def _send_share(
     theirs: Connection, parent: int, args: Args, sticky: float, share: tuple[int, int]
 ) -> None:
-    """Receives a checkpoint's state, and sends a share's scores, or what went wrong."""
+    """Receives a checkpoint's state, and sends a share's scores, or the error that came up."""
     die_with_parent(parent)
     torch.set_num_threads(1)  # its threads compute by themselves
     result: Any
@@ -146,7 +146,7 @@ def _from_processes(
             theirs.close()
         # Not as an argument: who starts a process that ends before it reads them waits for ever.
         for ours in workers:
-            with suppress(ConnectionError):  # it has ended, which is told below
+            with suppress(ConnectionError):  # it has ended, which _received reports
                 ours.send_bytes(saved.getvalue())
         while waiting := [ours for ours in workers if ours not in scores]:
             ready = connection.wait(waiting)
@@ -181,7 +181,7 @@ def _received(ours: Connection, worker: Any, count: int) -> np.ndarray:
 
 
 def evaluate(args: Args) -> list[dict[str, Any]]:
-    """Does what the command line asks for; returns the rows.
+    """Evaluates a checkpoint; returns a row of results for each probability of sticky actions.
 
     With several processes the program that calls this has to be safe to import, as multiprocessing
     has it of programs whose processes are spawned.

@@ -44,18 +44,18 @@ class Evaluator:
     all envs of a vector env play on until the longest episode is over.
 
     Args:
-        game: what to play.
-        episodes: how many.
-        device: where the policy is.
-        sticky: probability that a frame repeats the last frame's action.
+        game: the name of the game.
+        episodes: how many episodes are played.
+        device: the device of the policy.
+        sticky: the probability that a frame repeats the last frame's action.
         max_frames: frames after which an episode is truncated.
         noops: `noop_max` of the envs: an episode starts with fewer no-ops than this; 0: with none.
         full_action_space: offer all 18 actions, as in the policy's training.
-        num_threads: how many; 0: one for each core.
-        share: (i, n): only the groups of the i-th of n parts.
+        num_threads: how many threads play; 0: one for each core.
+        share: (i, n): only the groups of the i-th of n shares.
 
     Attributes:
-        envs: those of each thread.
+        envs: the envs of each thread.
 
     Raises:
         ValueError: there is no such game.

@@ -1,4 +1,4 @@
-"""Policies of checkpoints: what a training's networks do."""
+"""Loads policies from checkpoints."""
 
 from __future__ import annotations
 
@@ -40,12 +40,15 @@ def _check_actions(state: dict[str, Any]) -> None:
 def policy_of(
     state: dict[str, Any], device: torch.device, programs: Collection[str] = ()
 ) -> Policy:
-    """The policy that a checkpoint's state has.
+    """The policy of a checkpoint's state.
 
     Args:
         state: the state.
         device: where the policy computes.
-        programs: modules and scripts that the user has named, besides which only cule's are run.
+        programs: modules and scripts that the user has named; of others, only cule's are run.
+
+    Returns:
+        A function from observations (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions).
 
     Raises:
         ValueError: the algorithm's code is not there or not named, or the state does not fit it.

@@ -1,1 +1,1 @@
-"""What a training writes: log, rows of results, plots."""
+"""The files that a training writes: log, rows of results, plots."""

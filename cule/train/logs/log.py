@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cule.train.logs.tensorboard import Board
 
 LOG, RESULT = "log.jsonl", "result.jsonl"
-# What else the progress bar shows, after the frames per second. What unfinished episodes have
-# scored until now is shown only until one has ended.
+# The numbers that the progress bar shows after the frames per second. The mean score of unfinished
+# episodes (score_so_far) is shown only until an episode has ended.
 SHOWN = ("ups", "score", "score_so_far", "test_score")
 # The keys that every line of a kind has.
 NEEDED = {
@@ -78,7 +78,7 @@ def begin_log(path: Path, *, keep: bool) -> None:
 
     Args:
         path: the log; there may be another run's.
-        keep: whether lines that are there are kept, under another name, of which a warning tells.
+        keep: whether an earlier log with lines is renamed, with a warning, and not overwritten.
     """
     if keep and path.exists() and path.stat().st_size:
         names = (path.with_name(f"{path.stem}-{number}.jsonl") for number in itertools.count(1))
@@ -107,9 +107,9 @@ class Log:
 
     Args:
         args: the settings.
-        trained: frames at the last training line that is kept; 0 for a new run.
-        evaluated: the same for evaluations.
-        frames: the frames at which the run starts or goes on.
+        trained: frames at the last training line that stays; 0 for a new run.
+        evaluated: frames at the last evaluation's line that stays.
+        frames: the frames with which the run begins; 0 for a new run.
         speak: whether this process writes the log.
 
     Raises:

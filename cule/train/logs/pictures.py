@@ -13,7 +13,7 @@ from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
 from cule.train.logs.log import LOG, RESULT, read_log
 
-# What is said of a plot of one score, which has no line.
+# The sentence about a plot of a single score, which has no line.
 SINGLE = (
     "has a single point: scores are logged once episodes have ended, after every --log-every "
     "updates, and by evaluations (--eval-every)."

@@ -12,10 +12,10 @@ class Progress(tqdm):
     """Counts emulated frames; shows frames per second and the time that is left.
 
     Args:
-        game: what is trained.
-        total: frames at the end.
+        game: the game that is trained.
+        total: frames at the end of the training.
         shown: whether there is a bar at all.
-        done: frames already played.
+        done: frames played before.
     """
 
     def __init__(self, game: str, total: int, *, shown: bool, done: int = 0):

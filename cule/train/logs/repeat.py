@@ -1,4 +1,4 @@
-"""The command that trains again what a row is about."""
+"""The command that repeats the training of a row."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from cule.train.settings import Args
 
 
 def command_of(algorithm: Algorithm[Any]) -> str | None:
-    """The command that trains what this algorithm trains.
+    """The command that repeats a training.
 
-    It is the program's. Where that cannot be repeated, it is that of the algorithm's module, with
-    the settings that differ from their defaults; None if the module is no program.
+    Args:
+        algorithm: the algorithm, with its settings.
+
+    Returns:
+        The command line of this process. If that cannot be repeated, the command of the algorithm's
+        module with all settings that differ from their defaults; None: the module is no program.
     """
     return command_line() or _from_settings(type(algorithm), algorithm.args)
 
@@ -38,7 +42,7 @@ def _from_settings(kind: type[Algorithm[Any]], args: Args) -> str | None:
     for field in dataclasses.fields(args):
         factory, value = field.default_factory, getattr(args, field.name)
         usual = field.default if factory is dataclasses.MISSING else factory()
-        # What --tuned has found is among the others.
+        # The settings that --tuned has chosen are among the changed ones.
         if value != usual and field.name != "tuned":
             changed[field.name] = value
     return starting(["-m", module, *options_of(changed)])

@@ -33,10 +33,10 @@ def row_of(
     Args:
         system: "cule" or "ale-py".
         mode: "training", "with-policy", "emulation-only".
-        game: what was played.
-        num_envs: how many envs.
+        game: the name of the game.
+        num_envs: how many envs were played.
         fps: emulated frames per second.
-        device: where it ran.
+        device: the device of the emulation and the networks.
         threads: CPU threads of the emulator; 0: one for each core.
         more: further keys.
     """
@@ -62,7 +62,7 @@ def row_of(
 
 
 def is_result(row: dict[str, Any]) -> bool:
-    """Whether a row of a file has what is shown of a training's result."""
+    """Whether a row of a file has the keys of a training's result that are shown."""
     named = isinstance(row.get("game"), str) and isinstance(row.get("algorithm"), str)
     return named and are_numbers(row, ("frames", "fps", "seconds")) and is_score(row.get("score"))
 

@@ -1,4 +1,4 @@
-"""Frames of envs, each kept once, from which the stacks of observations are gathered.
+"""Frames of envs, each stored once, from which the stacks of observations are gathered.
 
 Frames of an earlier episode are replaced by one more slot that is always black, as in cule and
 ale-py.
@@ -20,19 +20,19 @@ from cule.train.plan.stores import host_memory
 class FrameRing(nn.Module):
     """The newest frames of each env, from which stacks are gathered when they are read.
 
-    Frames are kept as 64-bit words, so that gathering moves 8 pixels at a time.
+    Frames are stored as 64-bit words, so that gathering moves 8 pixels at a time.
 
     Args:
         recurrent: of shape (num_envs, *frame), uint8; a frame has a multiple of 8 pixels.
         length: the number of slots.
-        device: where they are used.
-        host: keep the pixels in the host's memory.
+        device: the device that reads and writes them.
+        host: whether the pixels are in the host's memory.
 
     Attributes:
         words: (length + 1, num_envs, pixels / 8) int64, the pixels; slot `length` is black.
         age: (length, num_envs) int64, how many frames of the same episode came before, at most
             stack - 1.
-        deferred: whether what is taken is put together only where it is used.
+        deferred: whether reads return stacks that are put together only where they are used.
     """
 
     words: torch.Tensor

@@ -238,7 +238,7 @@ class ActorCritic(nn.Module):
 
 
 def policy_and_value(outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """What two heads say: log-probabilities (n, num_actions) and values (n,), both float32.
+    """Log-probabilities (n, num_actions) and values (n,) from two heads' outputs, both float32.
 
     Args:
         outputs: (n, num_actions + 1), float32 or bfloat16: logits, and the value.

@@ -44,7 +44,7 @@ def _vectors(own: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor] |
 
 
 class _Vectors(NamedTuple):
-    """What kernels/adam.py's `adam` works on."""
+    """The arguments of kernels/adam.py's `adam`."""
 
     parameters: torch.Tensor
     gradients: torch.Tensor
@@ -89,7 +89,7 @@ class Adam(torch.optim.Adam):
 
     @torch.no_grad()
     def _adopt(self) -> None:
-        """Makes what torch keeps of each parameter a part of the vectors, with its values."""
+        """Makes torch's state of each parameter a part of the vectors, with its values."""
         whole = self._vectors
         if whole is None:
             return

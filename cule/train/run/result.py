@@ -22,13 +22,13 @@ from cule.train.run.standing import Standing
 from cule.train.settings import Args
 from cule.train.trainer import Trainer
 
-# The settings that every row has; those of the algorithm itself are there, too.
+# The settings of train.Args in a row; those of the algorithm's own class are there, too.
 SETTINGS = (
     "env_device", "env_groups", "layout", "lag", "multiprocessors", "rewards", "model", "width",
     "optimizer", "learning_rate", "anneal_lr", "bf16", "compile", "cuda_graphs", "memory_budget",
     "stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames",
 )  # fmt: skip
-# Of a row: where and when its process trained.
+# The key of a row that says where and when its process trained.
 PART = ("trained_on", "trained_from", "trained_to")
 
 
@@ -40,7 +40,10 @@ def settings_of(args: Args) -> dict[str, Any]:
 
 
 def in_force(trainer: Trainer) -> dict[str, Any]:
-    """What a setting came to, where that is not its value: found while training, or not used."""
+    """Settings whose value in the run was another than the given one, by name.
+
+    Such are the multiprocessors that the autotuner has chosen; None: the setting was not used.
+    """
     not_used = trainer.unread & {*SETTINGS}
     values: dict[str, Any] = {"lag": trainer.lag, **dict.fromkeys(not_used)}
     if trainer.autotuner is not None:
@@ -111,12 +114,12 @@ def row_before(args: Any, trainer: Trainer, standing: Standing) -> dict[str, Any
 
 
 def summary(row: dict[str, Any], folder: Path, module: str) -> str:
-    """What a training has come to, for people, in three lines.
+    """The result of a training in three lines for people.
 
     Args:
-        row: the result.
-        folder: the run's.
-        module: where its algorithm is: a module's name or a script's path.
+        row: the run's row.
+        folder: the run's folder.
+        module: the module of its algorithm, or the path of its script.
 
     Raises:
         ValueError: the log cannot be read.

@@ -35,11 +35,11 @@ class Run:
     """A training run. All processes have to make it, and close it.
 
     Args:
-        opening: where it begins.
+        opening: the settings, and the checkpoint to resume from.
 
     Attributes:
-        standing: how far it is.
-        row_before: the row of this run if it was finished before; it then trains no more.
+        standing: times, scores and frames so far.
+        row_before: the row of this run if it was finished before; None: it has to train.
 
     Raises:
         ValueError: settings are wrong, or the checkpoint to resume from is another run's.
@@ -92,7 +92,7 @@ class Run:
         self.processes.barrier()
 
     def _where_it_goes_on(self) -> str:
-        """From where a resumed run goes on, in a sentence."""
+        """A sentence that says with which frames and seconds a resumed run begins."""
         folder = self.opening.checkpoints
         if self.opening.state is None:
             return f"There is no checkpoint in {folder}: a new run begins."
@@ -144,7 +144,7 @@ class Run:
 
     @annotate.operation("logging")
     def log_training(self) -> None:
-        """Writes a line of the log about the time since the last one.
+        """Writes a line to the log about training since the last such line.
 
         All processes have to call it.
 
@@ -189,7 +189,7 @@ class Run:
             self._diverged(f"a gradient of norm {norm}")
 
     def _diverged(self, what: str) -> NoReturn:
-        """Ends a training that would go on with numbers that mean nothing.
+        """Ends a training whose weights or gradients are not finite.
 
         Raises:
             ValueError: always.
@@ -201,7 +201,7 @@ class Run:
         )
 
     def policy(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        """What is evaluated: observations to log-probabilities of actions."""
+        """The policy that is evaluated: observations to log-probabilities of actions."""
         nets, autocast = self.trainer.acting, self.trainer.learner.autocast
 
         def scores(observations: torch.Tensor) -> torch.Tensor:
@@ -295,7 +295,7 @@ class Run:
         """Goes on from a checkpoint.
 
         Raises:
-            ValueError: it is from a run with other settings, or has no more than networks.
+            ValueError: it is from a run with other settings, or has only networks.
         """
         changed = self.opening.changed_settings()
         try:

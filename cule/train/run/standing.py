@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# What a checkpoint has of it; of evaluations only if later ones have the same settings.
+# Attributes that a checkpoint saves; those of evaluations are restored only if the settings of
+# evaluations are the same.
 SAVED = ("seconds", "evaluation_seconds", "logged", "score")
 OF_EVALUATIONS = ("test", "test_frames", "reached")
 
@@ -18,7 +19,7 @@ class Standing:
     Attributes:
         seconds: of training, with logs and checkpoints but without evaluations.
         evaluation_seconds: of evaluations.
-        startup_seconds: to make the envs and the networks, to plan and to compile.
+        startup_seconds: from the opening of the run until it can train.
         trained: when this process began to train, and when it ended, in seconds since 1970.
         logged: frames, updates and seconds at the last line about training in the log.
         score: of the last episodes in training.
@@ -40,15 +41,15 @@ class Standing:
     interrupted: bool = False
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint has of it."""
+        """The attributes that a checkpoint saves."""
         return {name: getattr(self, name) for name in (*SAVED, *OF_EVALUATIONS)}
 
     def load_state_dict(self, state: Mapping[str, Any], *, evaluations: bool) -> None:
         """Restores what state_dict() returned.
 
         Args:
-            state: that.
-            evaluations: earlier evaluations count, as later ones have the same settings.
+            state: the saved attributes.
+            evaluations: whether earlier evaluations count: later ones have the same settings.
         """
         for name in (*SAVED, *(OF_EVALUATIONS if evaluations else ())):
             setattr(self, name, state[name])

@@ -80,7 +80,7 @@ def jobs_of(args: Args, options: Sequence[str], device: str) -> list[Job]:
 
 
 def run(args: Args, options: Sequence[str]) -> int:
-    """Does what the command line asks for; the exit status.
+    """Runs a sweep of all games and seeds; returns the exit status.
 
     Raises:
         ValueError: an argument is wrong.

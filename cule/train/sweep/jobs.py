@@ -1,4 +1,4 @@
-"""Trainings that a sweep runs: what each is, its process, and what its folder says of it."""
+"""The trainings of a sweep: their commands, their processes, and how far they are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cule.train.logs.rows import is_result
 
 OUTPUT = "output.log"
 TRACEBACK = "Traceback (most recent call last):"
-# What a sweep adds to a command itself.
+# Options that a sweep adds to a command, which a job must not have.
 ADDED = ("folder", "device", "resume", "overwrite")
 # Bytes at the end of a log that are sure to hold a line.
 TAIL = 16_384
@@ -66,7 +66,8 @@ class Job:
         """Checks the job.
 
         Raises:
-            ValueError: the name is no folder's, or the command is none or has what is added.
+            ValueError: the name cannot be a folder's, or the command runs no Python program or has
+                options that the sweep adds.
         """
         path = Path(self.name)
         if path.is_absolute() or not path.parts or ".." in path.parts:
@@ -85,9 +86,9 @@ class JobState:
     """How far a job is.
 
     Attributes:
-        job: which.
+        job: the job.
         state: a "stopped" job goes on when the sweep is started again.
-        device: where it runs or ran; None before.
+        device: the device on which it runs or ran; None: it was not started.
         starts: how often this sweep has started it.
         frames: emulated so far.
         fps: frames per second at the last line of its log.
@@ -116,11 +117,11 @@ class JobState:
 
     @property
     def evaluating(self) -> bool:
-        """Whether it has trained as long as it was to, so that little of its device is used."""
+        """Whether all its frames or seconds are trained, so that it uses little of its device."""
         return self.trained_in(0)
 
     def trained_in(self, seconds: float) -> bool:
-        """Whether it will have trained as long as it was to after so many seconds."""
+        """Whether all its frames or seconds will be trained after so many seconds."""
         left = self.seconds_left
         return self.state == "running" and left is not None and left <= seconds
 
