@@ -36,7 +36,7 @@ def _costs(options: argparse.Namespace) -> Costs | None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs a program and records it; the program's exit status.
+    """Runs a program and records it; returns the program's exit status.
 
     Raises:
         ValueError: an argument is wrong.
@@ -131,7 +131,7 @@ def _measured(options: argparse.Namespace) -> Program:
 
 
 def calibrate(options: argparse.Namespace) -> None:
-    """Measures what the book-keeping costs.
+    """Measures the costs of book-keeping, and writes them to a file.
 
     Raises:
         RuntimeError: the command fails.
@@ -163,7 +163,7 @@ def compare_two(options: argparse.Namespace) -> None:
 
 
 def check_bias(options: argparse.Namespace) -> int:
-    """Measures the bias; 1 if it is larger than RL-Scope's.
+    """Measures the bias; returns 1 if it is larger than RL-Scope's, else 0.
 
     Raises:
         RuntimeError: the command fails.

@@ -1,4 +1,4 @@
-"""What a recorded process says of itself, as its file has it."""
+"""The description of a recorded process: the content of its file NAME.process.json."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class About(_Needed, total=False):
 
 
 def parse_about(content: bytes) -> dict[str, Any]:
-    """What a process's file has.
+    """Checks the content of a process's file, and returns it.
 
     Raises:
         LookupError, RecursionError, TypeError, ValueError: it is damaged, or of another version.

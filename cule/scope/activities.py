@@ -1,4 +1,4 @@
-"""What torch and the GPU do, from torch.profiler, which has it from Kineto.
+"""Operators of torch, CUDA calls and the work of GPUs, recorded by torch.profiler (Kineto).
 
 Kineto is the process's one subscriber of CUPTI, and this is the only use of it: with a second
 subscription, later profiles lose their GPU events (https://github.com/pytorch/pytorch/issues/191944).

@@ -1,8 +1,8 @@
-"""Annotations: phases, operations and iterations, which cost next to nothing while nobody listens.
+"""Annotations: phases, operations and iterations, which cost next to nothing without a listener.
 
-Which annotations are open is always known, for each thread, so that a recording that begins in the
-middle of an operation knows of it. Everything else is done by listeners: recordings, the light
-mode, the log of a captured graph.
+Each thread's open annotations are always known, so that a recording can begin in the middle of an
+operation. Everything else is done by listeners: recordings, the light mode, the log of a captured
+graph.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Listener(Protocol):
-    """What is told of annotations."""
+    """An object that is called at the begin and end of each annotation."""
 
     def began(self, annotation: Annotation) -> None:
         """An annotation has begun on this thread."""
@@ -46,9 +46,10 @@ _local = _Local()
 
 
 def listen(listener: Listener) -> None:
-    """Tells a listener of all annotations from now on.
+    """Adds a listener for all annotations of all threads.
 
-    Listeners hear of a begin in the order in which they came, and of an end in the reverse order.
+    At a begin listeners are called in the order in which they were added, at an end in the reverse
+    order.
     """
     global _listeners
     with _changing:
@@ -56,7 +57,7 @@ def listen(listener: Listener) -> None:
 
 
 def stop_listening(listener: Listener) -> None:
-    """Tells a listener no more."""
+    """Removes a listener."""
     global _listeners
     with _changing:
         _listeners = tuple(other for other in _listeners if other is not listener)
@@ -147,7 +148,7 @@ class operation(Annotation):
 
 
 class phase(Annotation):
-    """A phase of the program, such as "training"; the innermost counts.
+    """A phase of the program, such as "training"; time belongs to the innermost open phase.
 
     Args:
         name: what it is called in reports.
@@ -161,7 +162,7 @@ class phase(Annotation):
 
 
 class iteration(Annotation):
-    """An iteration of the training loop: what recordings count, and reports divide by."""
+    """An iteration of the training loop. Recordings count iterations, reports divide by them."""
 
     __slots__ = ()
     kind = "iteration"

@@ -1,7 +1,7 @@
 """Stacked bars of where the time goes, as in RL-Scope's figures 4 and 5.
 
-A bar for each operation, a group of bars for each recording. Colors say what works, patterns where
-the CPU is.
+A bar for each operation, a group of bars for each recording. Colors are resources, patterns the
+levels of the CPU's part.
 """
 
 from __future__ import annotations

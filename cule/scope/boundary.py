@@ -83,7 +83,7 @@ class Boundaries:
     """The boundaries of a recording.
 
     Args:
-        collected: where calls are noted.
+        collected: the lists to which calls are appended.
         simulators: packages and modules whose functions are the simulator's.
     """
 
@@ -93,7 +93,7 @@ class Boundaries:
         self._engine: Any = None
 
     def timed(self, function: Callable[..., Any], level: str, name: str) -> Callable[..., Any]:
-        """The function, whose calls are noted."""
+        """The function, wrapped so that its calls are noted."""
         here = self.collected.here
 
         @functools.wraps(function, assigned=("__doc__",), updated=())
@@ -136,7 +136,7 @@ class Boundaries:
         self._install_backend()
 
     def _install_backend(self) -> None:
-        """What of torch runs for long without an event of torch.profiler on the calling thread."""
+        """Replaces the long calls into torch that torch.profiler does not see on their thread."""
         self._engine = Variable._execution_engine
         Variable._execution_engine = _Engine(self._engine, self)  # type: ignore[assignment]
         capture.noted_replay = self._replay
@@ -154,7 +154,7 @@ class Boundaries:
             lists.replays.append((begun, ended, number))
 
     def uninstall(self) -> None:
-        """Puts back what was replaced."""
+        """Restores the functions."""
         while self._replaced:
             where, name, before = self._replaced.pop()
             setattr(where, name, before)

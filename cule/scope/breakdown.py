@@ -43,7 +43,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Transitions:
-    """How often an operation went from one level to another."""
+    """How often calls of an operation went from one level to another."""
 
     process: str
     phase: str
@@ -55,16 +55,16 @@ class Transitions:
 
 @dataclass(frozen=True)
 class GpuTime:
-    """What a GPU did for an operation.
+    """The time of a GPU for an operation.
 
     Attributes:
-        process: the process.
-        phase: the phase.
+        process: the name of the process.
+        phase: the phase; "" where none was open.
         operation: the operation.
         device: the GPU's index.
-        seconds: while at least one of the operation's kernels, copies or memsets ran.
-        alone_seconds: of these, while no other operation's ran.
-        kernels: how many there were, copies and memsets included.
+        seconds: the time in which at least one of its kernels, copies or memsets ran.
+        alone_seconds: the part of `seconds` in which no other operation's work ran.
+        kernels: the number of its kernels, copies and memsets.
     """
 
     process: str

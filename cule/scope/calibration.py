@@ -1,10 +1,10 @@
-"""Calibrates: what the book-keeping costs, here and in a given program.
+"""Calibration: measures the costs of book-keeping on this machine, and in a given program.
 
-Small loops (loops.py) say what each piece costs by itself. A program has colder caches and other
-CUDA calls. So, given a command, it is run with more and more of the instruments, in turns
-(RL-Scope, appendix C.1), and each step's costs are scaled until the corrected time is that of the
-uninstrumented runs. Where the step makes no more difference than the runs' own noise, the loops'
-figure stays.
+Small loops (loops.py) measure the cost of each instrument by itself. A program has colder caches
+and other CUDA calls. So a command is run with one instrument more in each window of a turn
+(RL-Scope, appendix C.1), and the costs of the added instrument are scaled until the corrected time
+is that of the uninstrumented runs. Where an instrument changes the time by no more than noise, the
+figure of the small loops stays.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FIELDS = {
 
 
 def scaled(costs: Costs, instrument: str, scale: float) -> Costs:
-    """Costs of which those of one instrument are so many times as large."""
+    """A copy of costs in which those of one instrument are multiplied by `scale`."""
     changed = copy.deepcopy(costs)
     for name in _FIELDS[instrument]:
         setattr(changed, name, getattr(costs, name) * scale)
@@ -50,17 +50,17 @@ def scaled(costs: Costs, instrument: str, scale: float) -> Costs:
 
 
 def _changes(before: Sequence[float], after: Sequence[float]) -> list[float]:
-    """That of each turn: its windows see the same machine."""
+    """The relative change of each turn; the windows of a turn see the machine in the same state."""
     return [b / a - 1 for a, b in zip(before, after, strict=True)]
 
 
 def change(before: Sequence[float], after: Sequence[float]) -> float:
-    """The median turn's change from one list to another."""
+    """The relative change from one list to another, as the median over turns."""
     return statistics.median(_changes(before, after))
 
 
 def interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """Where `change` is with 95%, by the turns' ranks; of fewer than six turns their range.
+    """The 95% interval of `change`, by the turns' ranks; of fewer than six turns their range.
 
     That is the interval of the sign test: each turn is as likely below the true median as above.
     """
@@ -73,7 +73,7 @@ def interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, fl
 
 
 def noise(before: Sequence[float], after: Sequence[float]) -> float:
-    """How far `change` may be off: NOISE standard errors, by the median deviation."""
+    """The error of `change`: NOISE standard errors, from the median deviation."""
     changes = _changes(before, after)
     middle = statistics.median(changes)
     deviation = statistics.median(abs(one - middle) for one in changes)
@@ -115,7 +115,7 @@ def fit(
 
 
 def _used() -> Sequence[str]:
-    """The instruments that there are on this machine, in the order in which they are added."""
+    """The instruments of this machine, in the order in which they are added."""
     return INSTRUMENTS if torch.cuda.is_available() else INSTRUMENTS[:-1]
 
 
@@ -169,7 +169,7 @@ def calibrate(program: Program | None, repeats: int, progress: Callable[[str], N
     Args:
         program: the program.
         repeats: how many windows it has with each set of instruments.
-        progress: is called with what is measured next.
+        progress: called with a text that says which measurement comes next.
 
     Raises:
         RuntimeError: the command fails.

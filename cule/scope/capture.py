@@ -53,9 +53,9 @@ class CaptureLog:
     """A listener while a graph is captured: how many nodes there were at each change of operation.
 
     Args:
-        driver: the driver.
+        driver: CUDA's driver.
         graph: the handle of the graph that is captured.
-        markers: what marks operations; None: nothing does.
+        markers: marks operations in the graph; None: operations are not marked.
     """
 
     def __init__(self, driver: Driver, graph: int, markers: Markers | None):
@@ -87,7 +87,7 @@ class CaptureLog:
         self._note(annotation, False)
 
     def finish(self) -> list[Node] | None:
-        """The nodes that become work; None if there are some that hold graphs of their own."""
+        """The nodes that become work; None: some nodes hold graphs of their own."""
         return nodes_of(self.driver.nodes(self.graph), self.changes)
 
 
@@ -102,11 +102,11 @@ def nodes_of(
 
     Args:
         raw: all nodes, in the order of capture.
-        changes: from which node on which operation is the innermost, in this order.
+        changes: (node, operation) in order: from this node on, this operation is the innermost.
 
     Returns:
-        The nodes; what they come after skips those that become no work. None if there are nodes
-        that hold graphs of their own.
+        The nodes, whose `after` skips nodes that become no work. None: some nodes hold graphs of
+        their own.
     """
     if any(node.kind in NESTED for node in raw):
         return None

@@ -46,19 +46,19 @@ class Bias:
 
     @property
     def inflation(self) -> float:
-        """How much longer the instrumented runs took: 0.9 is 90% longer. The median turn's."""
+        """The extra time of instrumented runs, the median over turns: 0.9 is 90% longer."""
         return change(self.uninstrumented, self.instrumented)
 
     @property
     def bias(self) -> float:
-        """How far the corrected time is from the uninstrumented one. The median turn's."""
+        """The relative error of the corrected time, the median over turns."""
         return change(self.uninstrumented, self.corrected)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the bias is with 95%, as far as the turns' scatter says (calibration.interval).
+        """The 95% interval of the bias, from the scatter of turns (calibration.interval).
 
-        It does not say how far the calibration is off, which is the same for all turns.
+        It leaves out the error of the calibration, which is the same for all turns.
         """
         return interval(self.uninstrumented, self.corrected)
 
@@ -77,7 +77,7 @@ def check(
         turns: how many windows of each kind.
         costs: of the book-keeping; None: each turn has windows that calibrate, too, before those
             that are compared.
-        progress: is called with what is measured next.
+        progress: called with a text that says which measurement comes next.
 
     Raises:
         RuntimeError: the command fails.
@@ -126,7 +126,7 @@ def row_of(bias: Bias, program: Program) -> dict[str, Any]:
 
 
 def sentence(bias: Bias) -> str:
-    """The result in a few lines."""
+    """The result in a few lines for people."""
     plain, within, corrected = (
         statistics.median(values)
         for values in (bias.uninstrumented, bias.instrumented, bias.corrected)

@@ -1,4 +1,4 @@
-"""What threads append to while a recording runs: annotations, calls into libraries, replays."""
+"""The lists that threads append to during a recording: annotations, calls, replays of graphs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READINGS = 50
 
 
 def clock_offset() -> int:
-    """What has to be added to `perf_counter_ns()` for nanoseconds since the Unix epoch."""
+    """The offset of `perf_counter_ns()` from nanoseconds since the Unix epoch."""
     best, offset = 2**63, 0
     for _ in range(READINGS):
         before = perf_counter_ns()
@@ -39,14 +39,14 @@ def clock_offset() -> int:
 
 @dataclass
 class ThreadLists:
-    """What a thread appends to. Times are of `perf_counter_ns`.
+    """The lists of a thread. Times are those of `perf_counter_ns`.
 
     Attributes:
-        number: the system's id of the thread.
-        name: Python's name of it.
-        marks: time, whether it begins, kind and name of annotations.
-        calls: start, end, level and name of calls.
-        replays: start, end and number of replayed graphs.
+        number: the operating system's id of the thread.
+        name: Python's name of the thread.
+        marks: begins and ends of annotations: time, whether it is a begin, kind, name.
+        calls: calls into libraries: start, end, level, name.
+        replays: replays of graphs: start, end, number of the graph.
     """
 
     number: int
@@ -83,19 +83,20 @@ class Collected:
             lists.marks += [(now, True, one.kind, one.name) for one in opened]
 
     def began(self, annotation: Annotation) -> None:
-        """The listener's part: the time is taken last, so that this counts to what is around."""
+        """Appends a begin; takes the time last, so that this call counts to what is around it."""
         marks = self.here().marks
         marks.append((perf_counter_ns(), True, annotation.kind, annotation.name))
 
     def ended(self, annotation: Annotation) -> None:
-        """The listener's part: the time is taken first."""
+        """Appends an end; takes the time first, for the same reason."""
         now = perf_counter_ns()
         self.here().marks.append((now, False, annotation.kind, annotation.name))
 
     def news(self, offset: int) -> list[dict[str, Any]]:
-        """What has come since the last call, for a file; times with the clock's offset added.
+        """The entries since the last call, as JSON has them; other threads may go on appending.
 
-        Other threads may go on appending.
+        Args:
+            offset: the result of clock_offset(), which is added to all times.
         """
         found = []
         for key, lists in list(self._lists.items()):

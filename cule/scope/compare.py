@@ -1,4 +1,4 @@
-"""What became slower between two recordings, by operation and level."""
+"""Compares two recordings: how much slower each operation became, by level."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ thread at once; work on a GPU as far as its launch and the work before it allow;
 waits for the GPU goes on when the GPU is done. So a cost that the GPU's work covers shortens
 nothing, as in truth.
 
-What threads wait for each other is not known, except in backward passes (lanes.py).
+Waits of threads for each other are not known, except in backward passes (lanes.py).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from cule.scope.lanes import Lane
 
 
 class Removed:
-    """What is taken out of a thread's time by each time.
+    """The nanoseconds that are taken out of a thread's time, up to each time.
 
     Args:
-        times: of all events of the thread.
-        before: what was spent right before a time, nanoseconds: (time, cost).
-        after: what was spent right after a time.
+        times: the times of all events of the thread.
+        before: (time, cost) of costs that were spent right before a time, in nanoseconds.
+        after: (time, cost) of costs that were spent right after a time.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Removed:
             self.totals.append(self.totals[-1] + taken)
 
     def by(self, time: int) -> float:
-        """What is taken out before a time."""
+        """The nanoseconds that are taken out before a time."""
         index = bisect.bisect_right(self.times, time) - 1
         if index < 0:
             return 0.0
@@ -70,9 +70,10 @@ class Moved:
     """A thread whose time line is being moved.
 
     Attributes:
-        removed: what is taken out of it.
-        times: when waits ended that changed how far it moves.
-        ahead: how far ahead it is from then on, besides what was taken out; may be negative.
+        removed: the costs that are taken out of it.
+        times: the ends of waits that changed how far the thread moves.
+        ahead: how far ahead the thread is from each of these on, without `removed`; may be
+            negative.
     """
 
     removed: Removed
@@ -80,7 +81,7 @@ class Moved:
     ahead: list[float] = field(default_factory=lambda: [0.0])
 
     def new(self, time: int) -> float:
-        """Where a time has moved to."""
+        """The corrected time of a time."""
         index = bisect.bisect_right(self.times, time) - 1
         return time - self.removed.by(time) - self.ahead[index]
 
@@ -126,7 +127,7 @@ class _Gpu:
         self._ended: Work | None = None
 
     def ended_by(self, time: int) -> Work | None:
-        """What ended last by a time; times must not fall."""
+        """The work that ended last by a time; times must not fall from call to call."""
         while self._running and self._running[0][0] <= time:
             _, _, work = heapq.heappop(self._running)
             if self._ended is None or work.end >= self._ended.end:
@@ -134,11 +135,11 @@ class _Gpu:
         return self._ended
 
     def move(self, work: Work, launch: float | None) -> None:
-        """Moves work ahead as far as its launch and what it waited for allow.
+        """Moves work ahead as far as its launch and the work before it allow.
 
         Args:
-            work: the next one.
-            launch: where the begin of its launch has moved to; None: it is not known.
+            work: the next work in the order of starts.
+            launch: the corrected begin of its launch; None: it is not known.
         """
         # What it may have waited for: when that was, and where that has moved to.
         limits: list[tuple[float, float]] = []
@@ -164,7 +165,7 @@ class _Gpu:
 
 
 def _end_wait(thread: Moved, call: Call, gpu: _Gpu) -> None:
-    """Lets a wait end when what it waited for has ended."""
+    """Ends a thread's wait for the GPU when the work that it waited for has ended."""
     ended = gpu.ended_by(call.waits_until)
     if ended is None or ended.end <= call.start:
         return  # there was nothing to wait for
@@ -194,7 +195,7 @@ def _move_all(
 
 
 def _moved(process: Process, lanes: Sequence[Lane], costs: Costs) -> tuple[dict[int, Moved], _Gpu]:
-    """Where the threads' times, by number, and the GPUs' work move to."""
+    """Moves all threads, by number, and the work of the GPUs."""
     nodes = Counter(work.correlation for work in process.work if work.correlation)
     edges = (process.start, process.end)
     threads: dict[int, Moved] = {}
@@ -213,7 +214,7 @@ def _moved(process: Process, lanes: Sequence[Lane], costs: Costs) -> tuple[dict[
 
 
 def _new_end(process: Process, main: Moved, gpu: _Gpu) -> int:
-    """Where the window's end moves to."""
+    """The corrected end of the window."""
     asked = process.about.get("asked")
     return window_end(
         round(main.new(process.end)), None if asked is None else round(main.new(asked)),

@@ -1,4 +1,4 @@
-"""What the book-keeping of a recording costs, as `calibrate` measures it (calibration.py)."""
+"""The costs of a recording's book-keeping, as `calibrate` measures them (calibration.py)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from cule.scope.events import BACKWARD, REPLAY, Call
 
 @dataclass
 class Costs:
-    """What each piece of book-keeping costs, in nanoseconds.
+    """The cost of each piece of book-keeping, in nanoseconds.
 
     Attributes:
         annotation: a begin and an end of an annotation.
         boundary: a call through a boundary.
-        operator: an event of torch's operators.
-        api: an event of a CUDA call of no name in `apis`.
-        apis: an event of each CUDA call, by its name.
-        graph_node: a node, to the call that launches its graph.
-        graph_node_gpu: a node, to the GPU.
-        about: how this was measured.
+        operator: an event of an operator of torch.
+        api: an event of a CUDA call that is not in `apis`.
+        apis: an event of a CUDA call, by the call's name.
+        graph_node: for each node of a graph, in the call that launches the graph.
+        graph_node_gpu: for each node of a graph, on the GPU.
+        about: machine, versions and settings of the measurement.
     """
 
     annotation: float = 0.0
@@ -39,13 +39,13 @@ class Costs:
     about: dict[str, Any] = field(default_factory=dict)
 
     def around(self, call: Call) -> float:
-        """What is spent before and after a call, half each."""
+        """The cost of a call outside of its own time: half before, half after it."""
         if call.level == "simulator" or call.name in (BACKWARD, REPLAY):
             return self.boundary
         return self.operator if call.level == "backend" else 0.0
 
     def inside(self, call: Call, nodes: int) -> float:
-        """What is spent inside a call that launches a graph of so many nodes, or none."""
+        """The cost inside a call, which grows with the nodes of the graph that it launches."""
         if call.level != "cuda_api":
             return 0.0
         return self.apis.get(call.name, self.api) + nodes * self.graph_node

@@ -29,7 +29,7 @@ _SUFFIX = ".counters.json"
 
 @dataclass(frozen=True)
 class Counted:
-    """What was counted of the kernels of a name, on average.
+    """The counters of all kernels of a name, on average.
 
     Attributes:
         nanoseconds: all of them together, alone on the GPU and with the clocks that ncu sets.
@@ -61,7 +61,7 @@ def ncu_command(program: Sequence[str]) -> list[str]:
 
 
 def parse_counters(lines: Iterable[str]) -> dict[str, Counted]:
-    """What was counted, by the kernel's name, from ncu's CSV among other output.
+    """Reads counters by the kernel's name, from ncu's CSV among other output.
 
     Raises:
         ValueError: there is none.
@@ -91,7 +91,7 @@ def parse_counters(lines: Iterable[str]) -> dict[str, Counted]:
 
 
 def count(program: Sequence[str], folder: Path, name: str) -> dict[str, Counted]:
-    """Runs a program under ncu and writes what was counted into a recording's folder.
+    """Runs a program under ncu and writes the counters into a recording's folder.
 
     Raises:
         OSError: the file cannot be written.
@@ -109,7 +109,7 @@ def count(program: Sequence[str], folder: Path, name: str) -> dict[str, Counted]
 
 
 def read_counters(folder: Path, name: str) -> dict[str, Counted]:
-    """What was counted of a process; empty if nothing was.
+    """The counters of a process by kernel; empty if there are none.
 
     Raises:
         ValueError: the file is damaged.

@@ -23,10 +23,10 @@ class GpuUse:
     """How much of a GPU was used, in percent; None where it is not known.
 
     Attributes:
-        gpu: its name.
-        uuid: its UUID.
-        processes: the processes that used it.
-        nvml: nvidia-smi's figure.
+        gpu: the GPU's name.
+        uuid: the GPU's UUID.
+        processes: the names of the processes that used it.
+        nvml: nvidia-smi's utilization.
         kernels: the share of the window in which something ran.
         multiprocessors: the share of the multiprocessors' time in which they had work.
         issue_slots: the share of the issue slots that were used.
@@ -67,7 +67,7 @@ def _counters(
 
 
 def gpu_use(processes: Sequence[Process], folder: Path) -> list[GpuUse]:
-    """How much of each GPU was used that did anything.
+    """How much of each GPU was used, of those that did anything.
 
     Raises:
         ValueError: a file of counters is damaged.

@@ -1,7 +1,7 @@
 """The few calls of CUDA's driver that torch has no names for, about graphs while they are captured.
 
 https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html and ..group__CUDA__STREAM.html.
-All of them have been in the driver since CUDA 12.3; without one of them, what it says is not known.
+All of them have been in the driver since CUDA 12.3. With an older one, their results are not known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a recording holds, as plain lists. All times are nanoseconds since the Unix epoch.
+"""The events of a recording, as plain lists. All times are nanoseconds since the Unix epoch.
 
-See design/scope.md for what becomes of them.
+design/scope.md says how tables are made of them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def text(value: Any, known: Sequence[str] | None = None) -> str:
 
 
 class Key(NamedTuple):
-    """Whom time belongs to. A phase is "" where none was open."""
+    """The owner of time: an operation and a phase, which is "" where none was open."""
 
     phase: str
     operation: str
@@ -130,7 +130,7 @@ class Work:
         grid: of a kernel: blocks and threads, six numbers; else empty.
         bytes: of a copy or memset.
         node: the graph node's id; 0 where it is not known.
-        key: whom it belongs to; set by lanes.py.
+        key: its owner; set by lanes.py.
         launched: when its launch began; 0 where it is not known; set by lanes.py.
     """
 
@@ -182,14 +182,14 @@ class Replay(NamedTuple):
 
 @dataclass
 class Thread:
-    """What a thread did.
+    """The events of a thread.
 
     Attributes:
-        number: the system's id of it.
-        name: Python's name of it; "" if it is none of Python's.
-        marks: in the order of time.
-        calls: in the order of their starts; they nest.
-        replays: in the order of time.
+        number: the operating system's id of the thread.
+        name: Python's name of the thread; "" if Python did not start it.
+        marks: begins and ends of annotations, in the order of time.
+        calls: calls into libraries, in the order of their starts; they nest.
+        replays: replays of graphs, in the order of time.
     """
 
     number: int
@@ -200,21 +200,21 @@ class Thread:
 
 
 def window_end(end: int, asked: int | None, work: Sequence[int]) -> int:
-    """When a window ends: when the GPU has done its work, or the recording waits for that.
+    """The end of a window: that of the GPU's last work, or the begin of the wait for it.
 
-    While a GPU is recorded, the call that waits for it returns up to milliseconds later.
+    While a GPU is recorded, the call that waits for it returns up to milliseconds late.
 
     Args:
-        end: when that call returned.
-        asked: when the recording began to wait; None: that is not known.
-        work: when each piece of the GPU's work ended.
+        end: when the call that waits for the GPU returned.
+        asked: when that call began; None: it is not known.
+        work: the end of each piece of the GPU's work.
     """
     return end if asked is None or not work else min(end, max(asked, max(work)))
 
 
 @dataclass
 class Process:
-    """What was recorded of a process.
+    """The events of a process.
 
     Attributes:
         name: such as "main" or "rank0".
@@ -223,11 +223,11 @@ class Process:
         main: the number of the thread that opened the recording.
         threads: by their numbers, which are the operating system's.
         pthreads: the number of a thread by the low 32 bits of its pthread_t.
-        work: of the GPUs, in the order of their starts.
+        work: the work of the GPUs, in the order of its starts.
         graphs: the nodes of the captured graphs, by the number of the graph.
-        about: what the process says of itself (storage.py).
-        problems: sentences about what is missing or wrong.
-        activities_missing: what torch and GPUs did is not known.
+        about: the description of the process (about.py).
+        problems: sentences about missing or damaged parts.
+        activities_missing: there is no trace of torch.profiler.
         cut_off: the program was killed while it was recorded.
         parent: the recorded process that started it; None: it is not recorded.
     """

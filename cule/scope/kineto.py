@@ -19,7 +19,7 @@ from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
 from cule.scope.events import Call, Process, Work, check_time, span, text, whole
 
-# Kineto's categories, by what they are here.
+# Kineto's categories of events, by the level or kind that they have here.
 CALL_LEVELS = {"cpu_op": "backend", "cuda_runtime": "cuda_api", "cuda_driver": "cuda_api"}
 WORK_KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 # Calls that return when the GPU has done something.

@@ -1,8 +1,8 @@
 """Assembles a process's threads into lanes, and finds out for which operation a GPU worked.
 
 A lane is a thread with annotations; the main lane is the thread that opened the recording. Other
-threads are torch's own: what they do belongs to the lane that waits for them in a backward pass,
-else to the main lane.
+threads are torch's own: their calls belong to the lane that waits for them in a backward pass, else
+to the main lane.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from cule.scope.nodes import in_words, operations_of
 
 
 class Owners:
-    """Whom a thread's time belongs to: the innermost operation and phase at each time.
+    """The owners of a thread's time: the innermost operation and phase at each time.
 
     Args:
-        marks: the thread's, in the order of time.
-        end: the window's end; what is open then is closed there.
+        marks: the thread's begins and ends of annotations, in the order of time.
+        end: the window's end, where open annotations are closed.
 
     Attributes:
-        times: when the owner changes.
-        keys: the owner from then on.
+        times: the times at which the owner changes.
+        keys: the owner from each of these times on.
         left_open: names of operations that were still open when one around them ended.
-        open_at_end: what is open at the window's end.
+        open_at_end: the annotations that are open at the window's end.
     """
 
     def __init__(self, marks: Sequence[Mark], end: int):
@@ -74,13 +74,13 @@ class Owners:
 
 @dataclass
 class Lane:
-    """A thread with annotations, and what was done for it.
+    """A thread with annotations, and the work of torch's threads and GPUs for it.
 
     Attributes:
         name: the process's name; with the thread's, if it is not the main lane.
         thread: the thread, with the calls of torch's threads that it waited for.
-        owners: whom its time belongs to.
-        work: the GPU's for it, in the order of their starts.
+        owners: the owner of its time at each time.
+        work: the work of GPUs that it launched, in the order of starts.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The light mode: milliseconds of each operation, all the time, for the training log.
 
-CUDA events at the ends of operations say how long the GPU took from one to the other; without a GPU
-it is the clock. Only some iterations are timed, and nothing is waited for. Operations inside
-captured graphs and inside other operations are not timed: for those, record.
+CUDA events at the ends of operations give the GPU's time from one to the other; without a GPU the
+CPU's clock does. Only some iterations are timed, and the host never waits. Operations inside
+captured graphs and inside other operations are not timed: record the program to see them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures on small loops what each piece of book-keeping costs, on this machine."""
+"""Measures the cost of each piece of book-keeping in small loops, on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GPU_CALLS = 200
 
 
 def nanoseconds_of(function: Callable[[], Any], calls: int) -> float:
-    """How long a call takes on the CPU; a GPU's work is waited for after the clock has stopped."""
+    """How long a call takes on the CPU; the wait for a GPU comes after the clock has stopped."""
     begun = perf_counter_ns()
     for _ in range(calls):
         function()
@@ -36,8 +36,8 @@ def difference(
 ) -> float:
     """How much longer a call takes between `begin` and `end`: delta calibration.
 
-    With and without are measured in turns. The fastest rounds count, as what disturbs a loop only
-    makes it slower.
+    Rounds with and without them alternate. The fastest rounds count, as disturbances only make a
+    loop slower.
     """
     without, within = [], []
     for _ in range(ROUNDS):
@@ -49,7 +49,7 @@ def difference(
 
 
 def annotation_cost() -> float:
-    """Of an annotation that is recorded, beyond that of an idle one."""
+    """The extra nanoseconds of an annotation that is recorded, over an idle one."""
 
     def annotate() -> None:
         with operation("calibration"):
@@ -65,7 +65,7 @@ def annotation_cost() -> float:
 
 
 def boundary_cost() -> float:
-    """Of a call through a boundary."""
+    """The nanoseconds of a call through a boundary."""
 
     def call() -> None:
         pass
@@ -97,7 +97,7 @@ class _Profile:
 
 
 def operator_cost() -> float:
-    """Of an event of one of torch's operators."""
+    """The nanoseconds of an event of one of torch's operators."""
     tensor = torch.zeros(1)
     profiled = _Profile(with_gpu=False)
     profiled.begin()
@@ -145,7 +145,7 @@ def _replay_time(graph: torch.cuda.CUDAGraph) -> float:
 
 
 def gpu_costs(costs: Costs) -> None:
-    """Adds what CUPTI costs, for each CUDA call: difference of averages.
+    """Adds the costs of CUPTI for each CUDA call: difference of averages.
 
     Everything is measured without CUPTI first: once loaded, it slows calls down while nobody
     records, too (https://github.com/pytorch/pytorch/issues/144455).
@@ -181,7 +181,7 @@ def gpu_costs(costs: Costs) -> None:
 
 
 def measure_loops() -> Costs:
-    """What book-keeping costs in small loops."""
+    """The costs of book-keeping in small loops."""
     costs = Costs(annotation_cost(), boundary_cost(), operator_cost())
     if torch.cuda.is_available() and records_gpu():
         gpu_costs(costs)

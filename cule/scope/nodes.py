@@ -19,11 +19,12 @@ from cule.scope.events import BOOKKEEPING, Node, Work
 
 @dataclass
 class Owned:
-    """Whose the work of a replay is.
+    """The operations that own the work of a replay.
 
     Attributes:
-        operations: of each work: BOOKKEEPING for a marker, None if none was open in the capture.
-        guessed: how many of them belong to what came before, as no node is like them.
+        operations: the operation of each work: BOOKKEEPING for a marker; None: none was open in the
+            capture.
+        guessed: how many works match no node, and have the operation of the work before them.
     """
 
     operations: list[str | None]

@@ -72,7 +72,7 @@ def _lane_events(lane: Lane, process: Process, base: int, first: int) -> list[di
 
 
 def _joined(work: Sequence[Work]) -> Iterator[tuple[str, int, int]]:
-    """What a stream did one after the other, as operations: name, start, end."""
+    """The work of a stream, joined to operations: name, start, end."""
     name, start, end = "", 0, 0
     for one in work:
         if one.key.operation != name:

@@ -1,4 +1,4 @@
-"""Runs a command while it is recorded: what `python -m cule.scope run` does."""
+"""Runs a command while it is recorded, for `python -m cule.scope run`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def run_recorded(command: Sequence[str], recorder: Recorder | Turns, markers: bo
 
     Args:
         command: as of `program_of`.
-        recorder: what records it.
+        recorder: records it.
         markers: whether operations in CUDA graphs are marked (capture.mark_graphs).
 
     Returns:

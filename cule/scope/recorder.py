@@ -1,6 +1,7 @@
 """Records a window of a running program into a folder.
 
-Nothing that goes wrong here stops the program: it is a warning, and a sentence in the report.
+An error in the recording does not stop the program: it becomes a warning, and a sentence in the
+report.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from cule.scope.collect import Collected, clock_offset
 from cule.scope.storage import Writer, activities_path, marks_path, prepare, write_about
 from cule.scope.utilization import Utilization, gpu_uuid
 
-# What a recording consists of; calibration leaves some of it out.
+# The instruments of a recording; calibration leaves some of them out.
 INSTRUMENTS = ("annotations", "boundaries", "activities", "cuda")
 # Instead of them: the window is between cudaProfilerStart and cudaProfilerStop, as ncu wants it.
 RANGE = "range"
@@ -96,13 +97,13 @@ class Recorder:
         iterations: how many of the next iterations, or from which to before which one, counted from
             0; None: all from `start` to `stop`.
         boundaries: modules whose functions are a simulator's, besides cule, ale-py and EnvPool.
-        instruments: what is recorded, of INSTRUMENTS; without any only how long the window is.
+        instruments: the INSTRUMENTS that record; without any only the window's length is recorded.
         overwrite: whether an older recording of this process is deleted.
         finish: whether the program is ended, by a `Finished`, when the iterations are recorded.
 
     Attributes:
         complete: whether the recording is in the folder.
-        problems: sentences about what went wrong.
+        problems: sentences about errors of the recording.
 
     Raises:
         ImportError: torch is too old.
@@ -207,7 +208,7 @@ class Recorder:
         return self._state == "done"
 
     def _begin_parts(self) -> None:
-        """Starts what records, before the window, so that it is warm when the window begins."""
+        """Starts the instruments some iterations before the window, so that they are warm in it."""
         self._state = "warm"
         if "annotations" in self.instruments:
             self.collected.note_open()
@@ -309,7 +310,7 @@ class Recorder:
             )
 
     def _about(self, state: str) -> dict[str, Any]:
-        """What the process says of itself."""
+        """The description of the process for its file (about.py)."""
         gpus = []
         if state == "complete" and uses_gpu():
             gpus = [

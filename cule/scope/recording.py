@@ -1,4 +1,4 @@
-"""What was recorded, as tables: `scope.record` and everything that reads a recording's folder."""
+"""Recordings as tables: `scope.record`, and `Recording`, which reads a recording's folder."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from cule.scope.sweep import Cells, sweep
 
 @dataclass
 class Analysed:
-    """A process, its lanes and what their windows consist of.
+    """A process with its lanes, whose time is divided among operations.
 
     Attributes:
         process: the process, corrected if costs were given.
         lanes: its lanes, the main one first.
-        cells: of each lane.
+        cells: the division of each lane's time.
         recorded_seconds: the window's length before the correction.
     """
 
@@ -42,7 +42,7 @@ class Analysed:
 
 
 def analyse(process: Process, costs: Costs | None = None) -> Analysed:
-    """Works out what a process's window consists of; with costs, without the book-keeping."""
+    """Divides a process's window among operations; with costs, takes the book-keeping out first."""
     found = Analysed(process, assemble(process))
     found.recorded_seconds = found.seconds
     found.cells = [sweep(lane, process.start, process.end) for lane in found.lanes]
@@ -80,7 +80,7 @@ class Recording:
 
     @property
     def problems(self) -> list[str]:
-        """Sentences about what is missing or wrong."""
+        """Sentences about missing or damaged parts of all processes."""
         return list(dict.fromkeys(p for one in self.processes for p in one.process.problems))
 
     def breakdown(self) -> list[Row]:
@@ -102,7 +102,7 @@ class Recording:
         ]
 
     def gpu(self) -> list[GpuTime]:
-        """What the GPUs did for each operation."""
+        """The time of the GPUs for each operation."""
         return [
             row
             for one in self.processes
@@ -112,10 +112,10 @@ class Recording:
 
 
 class record(Recording):
-    """Records the program from here to the end of a `with` block, and is the recording then.
+    """Records the program in a `with` block; after the block it is the Recording.
 
     Args:
-        folder: where to; it is made.
+        folder: the folder of the recording, which is created.
         iterations: how many iterations to record, after one that is left out, or from which to
             before which one, as (first, end); None: the whole block.
         boundaries: names of modules whose functions count as the simulator's, besides those of

@@ -1,8 +1,8 @@
-"""How long iterations take before they are recorded, to compare the recording with.
+"""Times iterations before they are recorded, as a reference for the recording.
 
 Recording costs time on the CPU, which the correction takes out. It can also change how a graph
-runs, whose nodes are then watched one by one, so that some no longer run side by side. CUDA events
-around operations show what was so without it.
+runs: its nodes are watched one by one, so that some no longer run side by side. CUDA events around
+operations show how long these took before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Reference:
             torch.cuda.synchronize(self._device)
 
     def begin(self) -> None:
-        """Begins to time, at the begin of an iteration, of which listeners are being told."""
+        """Begins to time; called by a listener at the begin of an iteration."""
         # Only now is it known whether the program uses a GPU.
         self._device = torch.device("cpu")
         if uses_gpu():

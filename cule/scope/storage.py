@@ -1,8 +1,8 @@
 """The files of a recording: three for each process, in one folder.
 
-NAME.process.json says what the process is. It is written at the start, and again when the recording
-is complete. NAME.marks.jsonl has what threads appended, and is written twice a second while the
-program runs, by a thread of its own: so a program that is killed leaves its annotations.
+NAME.process.json describes the process. It is written at the start, and again when the recording is
+complete. NAME.marks.jsonl has the lists of its threads, which a thread of its own appends twice a
+second while the program runs: so a program that is killed leaves its annotations.
 NAME.activities.json.gz is torch.profiler's trace.
 """
 
@@ -31,12 +31,12 @@ LOST_SHARE = 0.01
 
 
 def about_path(folder: Path, name: str) -> Path:
-    """The file that says what a process is."""
+    """The file that describes a process."""
     return folder / f"{name}{_ABOUT}"
 
 
 def marks_path(folder: Path, name: str) -> Path:
-    """The file with what its threads appended."""
+    """The file with the lists of a process's threads."""
     return folder / f"{name}{_MARKS}"
 
 
@@ -74,7 +74,7 @@ def prepare(folder: Path, name: str, overwrite: bool) -> Claim:
 
 
 def write_about(folder: Path, name: str, about: dict[str, Any]) -> None:
-    """Writes what a process says of itself.
+    """Writes the description of a process.
 
     Raises:
         OSError: it cannot be written.
@@ -84,10 +84,10 @@ def write_about(folder: Path, name: str, about: dict[str, Any]) -> None:
 
 
 class Writer:
-    """Appends what threads collect to a file while the program runs.
+    """Appends the lists of threads to a file while the program runs.
 
     Attributes:
-        problem: why nothing is written any more; None: it is.
+        problem: the error after which nothing is written any more; None: there was none.
     """
 
     def __init__(self, path: Path, collected: Collected, offset: int):

@@ -1,7 +1,7 @@
 """The overlap sweep: gives each instant of a lane to one operation, resource and level.
 
-After RL-Scope, section 3.3: one walk from left to right over all events. What belongs to whom is in
-design/scope.md. Times are integers, so that the cells of a lane add up to its window exactly.
+After RL-Scope, section 3.3: one walk from left to right over all events. design/scope.md has the
+rules. Times are integers, so that the cells of a lane add up to its window exactly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cule.scope.lanes import Lane
 
 @dataclass
 class Cells:
-    """What a lane's window consists of.
+    """The division of a lane's window.
 
     Attributes:
         nanoseconds: by operation, resource and level ("" where only the GPU works); they add up to
@@ -45,7 +45,7 @@ _Change = tuple[int, int, str, Any]
 
 
 def gaps_in_graphs(works: Iterable[Work]) -> Iterator[tuple[int, int, Key]]:
-    """When a CUDA graph runs, but none of its work does: begin, end, whose the next work is.
+    """The times in which a CUDA graph runs, but none of its work: begin, end, next work's owner.
 
     The work of a graph's replay, and no other, shares a correlation.
     """
@@ -93,7 +93,7 @@ def _changes(lane: Lane, start: int, end: int) -> list[_Change]:
 
 
 class _State:
-    """What a lane does at the time that the walk has come to."""
+    """The state of a lane at the present time of the walk."""
 
     def __init__(self, owner: Key):
         self.owner = owner
@@ -107,7 +107,7 @@ class _State:
         return next(reversed(self.open.values())).level if self.open else "python"
 
     def shares(self) -> Iterator[tuple[Key, str, str]]:
-        """Whose this instant is, in equal parts: owner, resource and level."""
+        """The owners of this instant, in equal parts: owner, resource and level."""
         if not self.running and self.waiting:
             # Between two kernels of a graph, the CPU waits for the second.
             for key in self.coming or (self.owner,):
@@ -138,7 +138,7 @@ class _State:
             entry[1] += call.end - call.start
 
     def change(self, kind: str, what: Any) -> None:
-        """What is so from now on."""
+        """Applies a change to the state."""
         if kind == "call":
             self.open[id(what)] = what
             if what.waits_until:

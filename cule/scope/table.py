@@ -111,7 +111,7 @@ def depths_table(found: Sequence[GpuUse]) -> str:
 
 
 def overlaps_sentences(found: Sequence[Overlap], iterations: int) -> list[str]:
-    """What ran side by side, a sentence each."""
+    """Sentences about operations whose work ran side by side."""
     count = max(iterations, 1)
     made = []
     for one in found:
@@ -142,7 +142,7 @@ def _heading(one: Analysed) -> str:
 
 
 def reference_sentence(one: Analysed) -> str | None:
-    """What the iterations before the recording took; None if they were not timed."""
+    """A sentence about the time of iterations before the recording; None: they were not timed."""
     found = one.process.about.get("reference")
     if not found or not one.process.iterations:
         return None
@@ -160,9 +160,9 @@ def report(recording: Recording, use: Sequence[GpuUse], overlaps: Sequence[Overl
     """The whole report.
 
     Args:
-        recording: what was recorded.
-        use: of the GPUs.
-        overlaps: of all its processes.
+        recording: the recording.
+        use: how much of each GPU was used.
+        overlaps: the overlaps of all its processes.
     """
     rows, transitions, gpu = recording.breakdown(), recording.transitions(), recording.gpu()
     parts = []

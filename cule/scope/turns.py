@@ -1,8 +1,7 @@
 """Records a program several times in one run, with different instruments in turns.
 
-A run of its own for each turn is what RL-Scope does, and free of what one recording leaves behind
-for the next window. One run for all turns is many times faster, and all kinds of windows see the
-same machine.
+RL-Scope has a run of its own for each window, which no earlier recording can disturb. One run for
+all turns is many times faster, and all kinds of windows see the machine in the same state.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ class Turns:
     """A listener that starts one recording after the other, and ends the program after the last.
 
     Args:
-        folder: where the recordings' folders go.
-        iterations: from which to before which iteration the first window goes; the others are as
-            long.
+        folder: the folder of the recordings' folders.
+        iterations: the first iteration of the first window, and the one after its last; all windows
+            are as long.
         turns: how many windows of each kind.
         kinds: the instruments of the windows of a turn, as of Recorder.
         boundaries: as of Recorder.

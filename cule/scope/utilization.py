@@ -1,4 +1,4 @@
-"""How busy the driver says that the GPUs are: the share of time in which a kernel ran.
+"""The driver's utilization of the GPUs: the share of time in which a kernel ran.
 
 nvidia-smi's `utilization.gpu`: "Percent of time over the past sample period during which one or
 more kernels was executing on the GPU. The sample period may be between 1 second and 1/6 second"
@@ -49,7 +49,7 @@ class Utilization:
     """Samples all GPUs that this process sees, from `start` to `stop`; nothing without a GPU.
 
     Attributes:
-        samples: what was sampled; there after `stop`.
+        samples: the samples, after `stop`.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Windows of a program with different instruments, in turns: what calibrate and check measure.
+"""Windows of a program with different instruments, in turns, for calibrate and check.
 
 Each window has a run of the program of its own, as in RL-Scope, or all are of one run (turns.py),
 which is many times faster.
@@ -25,13 +25,13 @@ Kind = Sequence[str]
 
 @dataclass(frozen=True)
 class Program:
-    """What is measured.
+    """A program that is measured.
 
     Attributes:
-        command: as of program.program_of.
-        iterations: the window, from which iteration to before which one.
-        boundaries: more modules of the simulator.
-        together: whether all windows are of one run; else each has its own.
+        command: the command without "python", as program.program_of returns it.
+        iterations: the first iteration of the window, and the one after its last.
+        boundaries: further modules whose functions are the simulator's.
+        together: whether one run has all windows; else each window has a run of its own.
     """
 
     command: Sequence[str]
@@ -105,7 +105,7 @@ def measure(
         program: what is run.
         kinds: sets of instruments.
         turns: how many windows of each kind.
-        progress: is called with what is measured next.
+        progress: called with a text that says which measurement comes next.
 
     Raises:
         RuntimeError: the command fails.
