@@ -49,7 +49,7 @@ def main() -> None:
     options = parser.parse_args()
     processes = ProcessGroup.join(options.device, Layout.staggered(options.each))
     ways: dict[str, tuple[Any, dict[str, Any]]] = {
-        "alone": (A2C, {"overlap": False}),
+        "alone": (A2C, {"lag": 0}),
         "shared": (Shared, {}),
         "padded": (A2C, {}),
         **{f"green {count}": (A2C, {"layout": f"apart:{count}"}) for count in options.green},
@@ -58,7 +58,7 @@ def main() -> None:
         ways = {f"mps {options.each}": (A2C, {})}
     args = Args(
         game=options.game, num_envs=options.num_envs, updates_at_once=options.updates,
-        overlap=True, layout=str(processes.layout), device=options.device,
+        lag=1, layout=str(processes.layout), device=options.device,
     ).on(processes.device)  # fmt: skip
     for _ in range(options.turns):
         for name, (make, settings) in ways.items():

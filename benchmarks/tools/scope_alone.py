@@ -2,7 +2,7 @@
 
     python -m benchmarks.tools.scope_alone --results benchmarks/results/DATE.jsonl
 
-Without overlap they have to agree within 5%. A2C+V-trace, whose iteration is a CUDA graph. The
+Without a lag they have to agree within 5%. A2C+V-trace, whose iteration is a CUDA graph. The
 parts run alone as graphs of their own, after work that takes the GPU's cache. Both times are those
 in which the GPU worked, without the gaps between kernels.
 """
@@ -113,7 +113,7 @@ def main() -> None:
     device = torch.device("cuda", torch.cuda.current_device())
     settings = Args(
         game="pong", num_envs=args.num_envs, num_batches=20, num_steps=20, steps_per_update=1,
-        warmup_steps=20, device="cuda", overlap=False,
+        warmup_steps=20, device="cuda",
     ).on(device)  # fmt: skip
     scope.mark_graphs()
     trainer = Trainer(A2C, settings, ProcessGroup(0, 1, device))

@@ -62,7 +62,7 @@ def light_share(device: torch.device, args: argparse.Namespace) -> tuple[float, 
     settings = Args(
         game="pong", num_envs=args.num_envs, num_batches=args.num_batches, num_steps=20,
         steps_per_update=1, updates_at_once=3 if device.type == "cuda" else 1,
-        overlap=device.type == "cuda", warmup_steps=20, device=str(device),
+        lag=int(device.type == "cuda"), warmup_steps=20, device=str(device),
     ).on(device)  # fmt: skip
     trainer = Trainer(A2C, settings, ProcessGroup(0, 1, device))
 

@@ -105,7 +105,7 @@ def overlap_commands(scope: str, folder: str, results: str) -> Iterator[tuple[in
         f"{A2C} {TRAIN} --game pong --num-envs 1200 --num-batches 20 --num-steps 20 "
         "--steps-per-update 1"
     ).format(folder=folder)
-    for name, option in (("apart", ""), ("overlap", " --overlap")):
+    for name, option in (("apart", ""), ("overlap", " --lag 1")):
         run = f"{scope} run --out {folder}/{name} --overwrite --finish --iterations 400:420"
         yield 20, f"{run} -- {words} --updates-at-once 3{option}"
     pictures = f"--plot {folder}/overlap.png --perfetto {folder}/overlap.json.gz"

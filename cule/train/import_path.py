@@ -10,6 +10,7 @@ import dataclasses
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Collection, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -142,13 +143,18 @@ def find(address: str, kind: type[Kind], programs: Collection[str] = ()) -> type
 def settings_from(kind: type[Args], values: Mapping[str, Any]) -> Args:
     """Settings from the plain values of a file; fields that it lacks have their defaults.
 
+    Old names of settings mean what they meant. There is no warning of them: the user did not write
+    the file.
+
     Raises:
         ValueError: a value is of another type than its field, or there is no such field.
     """
     names = [field.name for field in dataclasses.fields(kind)]
     if unknown := [str(name) for name in values if name not in names]:
         raise InvalidValue(f"expected settings of {kind.__name__}, got {', '.join(unknown)}")
-    settings = kind(**values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        settings = kind(**values)
     check_types(settings)  # once more, if the class has a __post_init__ of its own
     return settings
 

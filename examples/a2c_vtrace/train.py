@@ -9,6 +9,7 @@ README.md in this folder explains it; `--help` lists the settings.
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +45,7 @@ class Args(train.Args):
     """updates between two phases of play, each by the next group; with 2 every step is used
     twice"""
     overlap: bool = False
-    """learn while the envs play the next steps: a lag of 1; on a GPU each uses a part of it"""
+    """the old name of --lag 1, which goes with the next release"""
     total_frames: int | None = train.by_device(gpu=200_000_000, cpu=20_000_000)
     """when to stop (200,000,000 on a GPU, 20,000,000 on a CPU)"""
     warmup_steps: int = 300
@@ -69,6 +70,21 @@ class Args(train.Args):
     """V-trace's threshold of ratios in the trace"""
     trace_decay: float = 1.0
     """V-trace's lambda"""
+
+    def __post_init__(self) -> None:
+        """Checks each field's type. `overlap` becomes a lag of 1.
+
+        Raises:
+            ValueError: one has another.
+
+        Warns:
+            FutureWarning: `overlap` is set.
+        """
+        super().__post_init__()
+        if self.overlap:
+            said = "--overlap is --lag 1 now, and goes with the next release"
+            warnings.warn(said, FutureWarning, stacklevel=3)
+            self.lag, self.overlap = 1, False
 
     def check(self, world_size: int) -> None:
         """Checks the numbers."""
@@ -98,7 +114,7 @@ class A2C(train.Algorithm[Args]):
         """A2C if it learns from each step once, with the policy that played it."""
         a = self.args
         once = a.steps_per_update == a.num_steps and a.updates_at_once == 1
-        on_policy = a.num_batches == 1 and once and not (a.overlap or a.lag)
+        on_policy = a.num_batches == 1 and once and not a.lag
         return "A2C" if on_policy else "A2C+V-trace"
 
     def schedules(self):
@@ -119,7 +135,7 @@ class A2C(train.Algorithm[Args]):
         a = self.args
         return train.Learning(
             steps=a.num_steps, every=a.steps_per_update, times=a.updates_at_once,
-            groups=a.num_batches, lag=int(a.overlap or a.lag), start=a.warmup_steps,
+            groups=a.num_batches, lag=a.lag, start=a.warmup_steps,
             whole=a.scale_ent,
         )  # fmt: skip
 

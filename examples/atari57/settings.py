@@ -44,7 +44,7 @@ SEARCH_GAMES = (
 # came of it.
 CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
     "vtrace-8192-scaled": ("a2c_vtrace", {
-        "num_envs": 8192, "num_batches": 128, "updates_at_once": 8, "overlap": True,
+        "num_envs": 8192, "num_batches": 128, "updates_at_once": 8, "lag": 1,
         "warmup_steps": 50, "optimizer": "muon", "learning_rate": 1e-3, "scale_ent": True,
         "ent_coef": 0.02,
     }),

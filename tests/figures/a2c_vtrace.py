@@ -95,7 +95,7 @@ SOURCES = (
 SETTING = "a setting"
 NUMBERS = "0 1 2 3 4 5 14 16 18 20 30 32 57 64 100 120 230 256 300 512 1,024 1,200 2019"
 GIVEN = {
-    "used twice. `--overlap` learns": "no measurement",
+    "used twice. `--lag 1` learns": "no measurement",
     "(`--multiprocessors`): half of them": "no measurement",
     "the third has over": "no measurement",
     "table 3 Thousand FPS,": "no measurement",
@@ -118,7 +118,7 @@ GIVEN = {
 
 def of_table3() -> Iterator[Said]:
     yield said(
-        "Pong took {:.1f}, {:.1f} and {:.1f} seconds with `--overlap` on an H100 in an earlier "
+        "Pong took {:.1f}, {:.1f} and {:.1f} seconds with `--lag 1` on an H100 in an earlier "
         "version, seeds 0, 1 and 2.",
         *pong.VTRACE.values("seconds_to_score"),
     )  # fmt: skip
@@ -201,7 +201,7 @@ NAMED = {
         "--updates-at-once 3",
         "--overlap",
     ),
-    "and `--overlap`": ("0fb30bf", "--overlap", "--no-cuda-graphs"),
+    "and `--lag 1`": ("0fb30bf", "--overlap", "--no-cuda-graphs"),
     "DQN": ("12dbb9e", "examples.dqn.dqn", "--no-cuda-graphs"),
     "PPO, an iteration": ("12dbb9e", "examples.ppo.ppo", "--no-cuda-graphs"),
     "A2C, `--no-cuda-graphs`": ("12dbb9e", "--no-cuda-graphs", "ale-py"),
@@ -283,9 +283,10 @@ def of_gpu_use() -> Iterator[Said]:
 
 
 def of_options() -> Iterator[Said]:
-    for label in ("default", "`--no-cuda-graphs`", "`--no-bf16`", "`--compile`", "`--overlap`",
-                  "`--overlap --compile`"):  # fmt: skip
-        wanted = set(label.strip("`").replace("default", "").replace("--", "--train.").split())
+    for label in ("default", "`--no-cuda-graphs`", "`--no-bf16`", "`--compile`", "`--lag 1`",
+                  "`--lag 1 --compile`"):  # fmt: skip
+        old = label.strip("`").replace("default", "").replace("lag 1", "overlap")
+        wanted = set(old.replace("--", "--train.").split())
         others = {f"--train.{name}" for name in ("no-cuda-graphs", "no-bf16", "compile", "overlap")}
         (row,) = (row for row in OPTIONS.rows if others & set(row["command"].split()) == wanted)
         yield table_line(

@@ -39,7 +39,7 @@ GIVEN = {
 def of_algorithms() -> Iterator[Said]:
     names = (
         "A2C+V-trace, Muon, a short training with a falling rate",
-        "A2C+V-trace, `--overlap --updates-at-once 3`", "PPO", "PQN",
+        "A2C+V-trace, `--lag 1 --updates-at-once 3`", "PPO", "PQN",
         "double DQN, `--double --lag 1`, three at once",
     )  # fmt: skip
     for name, rows in zip(names, OF_ALGORITHMS, strict=True):

@@ -30,11 +30,11 @@ def levels(recording: Recording) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_a2c_with_vtrace_is_annotated(tmp_path, overlap):
+@pytest.mark.parametrize("lag", [0, 1])
+def test_a2c_with_vtrace_is_annotated(tmp_path, lag):
     args = A2CArgs(
         game="pong", num_envs=4, num_threads=1, width=0.1, num_batches=2, num_steps=2,
-        steps_per_update=1, warmup_steps=2, overlap=overlap,
+        steps_per_update=1, warmup_steps=2, lag=lag,
     ).on(torch.device("cpu"))  # fmt: skip
     trainer = Trainer(A2C, args, ProcessGroup(0, 1, torch.device("cpu")))
     with scope.record(tmp_path, iterations=(8, 20)) as recording:
@@ -48,7 +48,7 @@ def test_a2c_with_vtrace_is_annotated(tmp_path, overlap):
         "backpropagation", "optimizer",
     }  # fmt: skip
     # Without a lag the plan acts with the weights that learn.
-    assert ("handing over" in found) == overlap
+    assert ("handing over" in found) == bool(lag)
     assert found[scope.UNATTRIBUTED] == {"python"}
     assert recording.problems == []
 

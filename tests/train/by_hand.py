@@ -121,13 +121,13 @@ def a2c_losses(net, batch, vf_coef, ent_coef):
 
 def a2c(
     until, *, game, num_envs, num_threads, seed, life_loss_ends, max_episode_frames, width,
-    num_batches, num_steps, steps_per_update, warmup_steps, updates_at_once=1, overlap=False,
+    num_batches, num_steps, steps_per_update, warmup_steps, updates_at_once=1, lag=0,
     learner_chunk=65_536, optimizer="adam", learning_rate=6.5e-4, gamma=0.99, vf_coef=0.5,
     ent_coef=0.01, max_grad_norm=0.5,
 ):  # fmt: skip
     """A2C with V-trace: groups of envs learn in turn from their last steps.
 
-    With `overlap` a phase of learning has the steps and the policy of one iteration before.
+    With a lag a phase of learning has the steps and the policy of one iteration before.
     """
     env = envs(game, num_envs, num_threads, life_loss_ends, max_episode_frames)
     played = Played(env, num_steps, gamma, seed)
@@ -163,14 +163,14 @@ def a2c(
 
     played.begin()
     while updates < until:
-        learns = overlap and played.count >= max(num_steps, warmup_steps)
-        if overlap and learns:
+        learns = lag and played.count >= max(num_steps, warmup_steps)
+        if lag and learns:
             for _ in range(updates_at_once):
                 learn()
                 updates += 1
         for _ in range(steps_per_update):
             played.step(policy_of(policy))
-        if not overlap and played.count >= max(num_steps, warmup_steps):
+        if not lag and played.count >= max(num_steps, warmup_steps):
             learns = True
             for _ in range(updates_at_once):
                 learn()

@@ -47,7 +47,7 @@ LEARNING = {
     "A2C": (a2c.A2C, a2c.Args, {"num_batches": 1, "num_steps": 2, "steps_per_update": 2,
                                 "warmup_steps": 0, "learning_rate": 3e-3, "seed": 1}, 140),
     "A2C beside": (a2c.A2C, a2c.Args, {"num_batches": 4, "num_steps": 4, "warmup_steps": 0,
-                                       "overlap": True, "learning_rate": 3e-3, "seed": 1}, 140),
+                                       "lag": 1, "learning_rate": 3e-3, "seed": 1}, 140),
     "PPO": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 64, "learning_rate": 3e-3}, 112),
     "PPO beside": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 64, "lag": 1,
                                        "learning_rate": 3e-3}, 112),

@@ -62,11 +62,11 @@ def assert_equal_weights(ours, wanted):
 
 
 A2C = [
-    {"num_batches": 4, "num_steps": 5, "steps_per_update": 1, "overlap": True,
+    {"num_batches": 4, "num_steps": 5, "steps_per_update": 1, "lag": 1,
      "updates_at_once": 3},
     {"num_batches": 4, "num_steps": 5, "steps_per_update": 1},
     {"num_batches": 1, "num_steps": 5, "steps_per_update": 5},
-    {"num_batches": 2, "num_steps": 6, "steps_per_update": 3, "overlap": True, "learner_chunk": 21},
+    {"num_batches": 2, "num_steps": 6, "steps_per_update": 3, "lag": 1, "learner_chunk": 21},
     {"num_batches": 2, "num_steps": 6, "steps_per_update": 3, "optimizer": "rmsprop"},
 ]  # fmt: skip
 

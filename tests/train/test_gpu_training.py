@@ -50,12 +50,12 @@ def least_budget(trainer):
     [
         {"cuda_graphs": False},
         {},
-        {"overlap": True},
-        {"overlap": True, "steps_per_update": 3},
-        {"overlap": True, "layout": "apart:64"},
+        {"lag": 1},
+        {"lag": 1, "steps_per_update": 3},
+        {"lag": 1, "layout": "apart:64"},
         {"channels_last": False},
         {"swapped": True},
-        {"swapped": True, "overlap": True},
+        {"swapped": True, "lag": 1},
     ],
     ids=str,
 )
@@ -105,8 +105,8 @@ def flat(tensors):
     "changes",
     [
         {},
-        {"overlap": True},
-        {"overlap": True, "multiprocessors": 5},
+        {"lag": 1},
+        {"lag": 1, "multiprocessors": 5},
         {"model": "impala"},
         {"compile": True},
     ],
@@ -139,8 +139,8 @@ def test_trainer_gradient_is_that_of_the_cpu(changes, monkeypatch):
     "changes",
     [
         {},
-        {"overlap": True, "optimizer": "rmsprop"},
-        {"overlap": True, "optimizer": "muon"},
+        {"lag": 1, "optimizer": "rmsprop"},
+        {"lag": 1, "optimizer": "muon"},
         {"anneal_lr": True, "anneal_ent": True},
         {"compile": True},
     ],
@@ -214,7 +214,7 @@ def test_training_is_the_same_on_any_number_of_multiprocessors(tmp_path, monkeyp
 
         monkeypatch.setattr(SmAutotuner, "observe", observe)
         args = Args(
-            **{**OPTIONS, **FEW, "num_envs": 1280}, overlap=True, folder=tmp_path / folder,
+            **{**OPTIONS, **FEW, "num_envs": 1280}, lag=1, folder=tmp_path / folder,
             deterministic=True, total_frames=1280 * 4 * 30 * 8, log_every=30,
         )  # fmt: skip
         row = train.train(A2C, args)
@@ -224,8 +224,8 @@ def test_training_is_the_same_on_any_number_of_multiprocessors(tmp_path, monkeyp
     assert_same(saved(tmp_path / "half"), saved(tmp_path / "all"))
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_training_is_the_same_if_graphs_are_captured_again(overlap, tmp_path, monkeypatch):
+@pytest.mark.parametrize("lag", [0, 1])
+def test_training_is_the_same_if_graphs_are_captured_again(lag, tmp_path, monkeypatch):
     captured = []
     capture = CudaStreams.capture
     monkeypatch.setattr(CudaStreams, "capture", lambda *them: captured.append(1) or capture(*them))
@@ -234,7 +234,7 @@ def test_training_is_the_same_if_graphs_are_captured_again(overlap, tmp_path, mo
         monkeypatch.setattr(cule.AtariEnv, "translate_again", lambda env, look, again=again: again)
         captured.clear()
         args = Args(
-            **{**OPTIONS, **FEW, "overlap": overlap}, folder=tmp_path / folder, deterministic=True,
+            **{**OPTIONS, **FEW, "lag": lag}, folder=tmp_path / folder, deterministic=True,
             total_frames=64 * 4 * 30 * 12, log_every=60,
         )  # fmt: skip
         train.train(A2C, args)

@@ -50,7 +50,7 @@ V20 = {"num_batches": 4, "num_steps": 20}
     "algorithm, settings, changes, slots",
     [
         (A2C, A2CArgs, V20, 24),
-        (A2C, A2CArgs, V20 | {"overlap": True}, 25),
+        (A2C, A2CArgs, V20 | {"lag": 1}, 25),
         (PPO, PPOArgs, {"num_steps": 32, "minibatch_size": 64}, 36),
         (PPO, PPOArgs, {"num_steps": 32, "minibatch_size": 64, "lag": 1}, 36 + 32),
         (DQN, DQNArgs, {"memory": 800, "first_update": 80}, 100 + 1),
@@ -109,7 +109,7 @@ def test_explain_tells_tensors_order_and_changes():
     assert "gradient (learn): every 8 steps, 12 times; 16 of 16 samples at once need" in told
     assert "hand over net is left out: its readers read net" in told
     assert re.search(r"Planned in \d+ ms\.", told)
-    beside = plan_of(A2C, A2CArgs, num_batches=2, num_steps=4, overlap=True).explain()
+    beside = plan_of(A2C, A2CArgs, num_batches=2, num_steps=4, lag=1).explain()
     assert "on stream 1, beside 2" in beside and "on stream 0, after 1" in beside
 
 

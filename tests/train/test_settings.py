@@ -203,7 +203,7 @@ def test_dqn_learns_with_the_optimizer_of_the_settings():
 
 
 def test_row_has_what_was_in_force(tmp_path):
-    row = trained(a2c_settings(tmp_path / "overlap", total_frames=1000, overlap=True))
+    row = trained(a2c_settings(tmp_path / "lag", total_frames=1000, lag=1))
     assert (row["lag"], row["model"], row["width"]) == (1, "nature", 0.1)
     args = ppo.Args(
         **TINY | SMALL | {"width": 1.0}, folder=tmp_path / "plain", total_frames=1000,

@@ -29,11 +29,11 @@ from cule.train.run import stopper
     "changes",
     [
         {},
-        {"overlap": True, "optimizer": "rmsprop", "sticky": 0.25, "updates_at_once": 3},
+        {"lag": 1, "optimizer": "rmsprop", "sticky": 0.25, "updates_at_once": 3},
         {"optimizer": "muon", "updates_at_once": 2},
         {"num_batches": 1, "steps_per_update": 4},
     ],
-    ids=["V-trace", "overlap", "Muon", "A2C"],
+    ids=["V-trace", "lag", "Muon", "A2C"],
 )
 def test_train_resumed_is_as_if_never_stopped(tmp_path, changes):
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -63,7 +63,7 @@ def test_default_space_depends_on_the_algorithm_and_its_settings():
 
     assert of(ppo.PPO, ppo.Args) == {"num_envs": [4, 8, 16, 32, 64], "lag": (0, 1)}
     assert of(a2c.A2C, a2c.Args)["num_envs"] == [30, 60, 120, 240, 480]
-    assert "lag" not in of(a2c.A2C, a2c.Args, overlap=True)
+    assert of(a2c.A2C, a2c.Args, lag=1)["lag"] == (0, 1)
     assert "lag" not in of(reinforce.Reinforce, reinforce.Args, n_step=4)
     assert of(dqn.DQN, dqn.Args, num_envs=1)["num_envs"] == [1, 2, 4]
 

@@ -12,6 +12,7 @@ from cule.errors import InvalidValue
 from cule.train.checkpoints import checkpoint
 from cule.train.checkpoints.contents import SavedRun
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.import_path import settings_from
 from cule.train.layout import Layout
 from cule.train.lowering.making import preview
 from cule.train.lowering.settings_read import Make
@@ -82,8 +83,11 @@ class Opening:
                 "which only the networks were kept after the training"
             )
         free = FREE - {"total_frames"} if self.args.anneals else FREE
-        now = as_saved(self.args)
-        changed = {name: was for name, was in self.state["args"].items() if was != now.get(name)}
+        saved, now = self.state["args"], as_saved(self.args)
+        # What the checkpoint's settings mean today: a setting may have got another name.
+        known = {name: was for name, was in saved.items() if name in now}
+        before = saved | as_saved(settings_from(type(self.args), known))
+        changed = {name: before[name] for name in saved if before[name] != now.get(name)}
         for name, was in changed.items():
             if name not in free and not name.startswith("eval_"):
                 raise InvalidValue(

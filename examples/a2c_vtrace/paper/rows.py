@@ -49,8 +49,13 @@ def engine_of(row: Values) -> str:
 
 
 def facts(row: Values) -> dict[str, Any]:
-    """What a row's case is known by. Rows of old programs lack settings, which were PLAIN then."""
+    """What a row's case is known by. Rows of old programs lack settings, which were PLAIN then.
+
+    `overlap` was a lag of 1, whatever the row's `lag` is.
+    """
     known = {**PLAIN, **row} if row.get("mode") == "training" else dict(row)
+    if known.pop("overlap", False):
+        known["lag"] = 1
     if "n_steps" in row:
         known["num_steps"] = row["n_steps"]
     if row.get("cuda") is None:
