@@ -6,11 +6,13 @@ import dataclasses
 import itertools
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from cule import train
+from cule.train.distributed import sm_partition
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.tune import trial as trials
 from cule.train.tune import tuning
@@ -66,6 +68,16 @@ def test_default_space_depends_on_the_algorithm_and_its_settings():
     assert of(a2c.A2C, a2c.Args, lag=1)["lag"] == (0, 1)
     assert "lag" not in of(reinforce.Reinforce, reinforce.Args, n_step=4)
     assert of(dqn.DQN, dqn.Args, num_envs=1)["num_envs"] == [1, 2, 4]
+
+
+def test_default_space_of_a_gpu_leaves_its_multiprocessors_to_the_training(monkeypatch):
+    gpu, has = torch.device("cuda"), SimpleNamespace(multi_processor_count=132)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: has)
+    monkeypatch.setattr(sm_partition, "is_there", lambda: True)
+    space = default_space(ppo.PPO, ppo.Args(num_threads=1).on(gpu), gpu)
+    assert [*space] == ["num_envs", "lag", "layout", "learner_chunk"]
+    assert space["layout"] == ("together", "apart:32", "apart:64", "apart:96")
+    assert read_space(["multiprocessors=0,64"], ppo.Args) == {"multiprocessors": [0, 64]}
 
 
 # Real trials -------------------------------------------------------------------------------------

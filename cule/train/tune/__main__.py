@@ -47,7 +47,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--search", nargs="+", metavar="SETTING=VALUES",
         help="settings with the candidates to try, separated by commas (default: envs, lag, and "
-        "on a GPU multiprocessors, layouts and chunks)",
+        "on a GPU layouts and chunks)",
     )  # fmt: skip
     parser.add_argument(
         "--budget-seconds", type=number(float), default=120.0, metavar="S",

@@ -46,9 +46,10 @@ def _layouts(args: Any, size: int, quarters: Sequence[int]) -> Sequence[str]:
 def default_space(make: Make, args: Any, device: torch.device, size: int = 1) -> Space:
     """The space that is searched by default: settings that change an algorithm least.
 
-    These are the envs and the lag where the algorithm has one. On a GPU they are also how many
-    multiprocessors are reserved for emulation beside learning, the layout, and the chunks of
-    gradients. Batches are not among them, as the fastest would always be the largest.
+    These are the envs and the lag where the algorithm has one. On a GPU they are also the layout
+    and the chunks of gradients. Batches are not among them, as the fastest would always be the
+    largest; nor is how many multiprocessors emulate, which a training finds itself
+    (distributed/sm_autotuner.py).
 
     Args:
         make: makes the algorithm from settings and a context.
@@ -67,7 +68,6 @@ def default_space(make: Make, args: Any, device: torch.device, size: int = 1) ->
         if 1 in lags:
             count = torch.cuda.get_device_properties(device).multi_processor_count
             quarters = [count * part // 4 // EIGHT * EIGHT for part in (1, 2, 3)]
-            space["multiprocessors"] = (0, *quarters)
             space[LAYOUT] = _layouts(args, size, quarters)
         space["learner_chunk"] = CHUNKS
     return space
