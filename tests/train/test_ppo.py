@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from cule.train.algorithm import Context
 from examples.ppo import ppo
 
 STEPS, ENVS, ACTIONS = 6, 5, 3
@@ -47,7 +48,8 @@ def a_batch(net):
 
 def prepared(lag, net, batch):
     """What PPO prepares."""
-    algorithm = ppo.PPO(ppo.Args(lag=lag, gae_lambda=0.8))
+    context = Context(torch.device("cpu"), ACTIONS)
+    algorithm = ppo.PPO(ppo.Args(lag=lag, gae_lambda=0.8), context)
     assert bool(algorithm.evaluates) == (not lag)
     return algorithm.prepare(SimpleNamespace(net=net), batch)
 

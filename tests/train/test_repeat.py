@@ -14,11 +14,14 @@ import tyro
 from training_runs import settings, trained
 
 from cule.programs.results import command_line
+from cule.train.algorithm import Context
 from cule.train.command import options_of
 from cule.train.logs import repeat
 from examples.a2c_vtrace.train import A2C, Args
 from examples.dqn.dqn import DQN
 from examples.dqn.dqn import Args as DQNArgs
+
+PONG = Context(torch.device("cpu"), num_actions=6)
 
 
 @pytest.fixture
@@ -96,7 +99,7 @@ def test_training_in_such_a_process_has_the_command_of_its_settings(started, tmp
 
 def test_settings_that_were_tuned_are_in_the_command_themselves(started):
     started("-c")
-    command = repeat.command_of(DQN(DQNArgs(tuned=True, num_envs=24, double=True)))
+    command = repeat.command_of(DQN(DQNArgs(tuned=True, num_envs=24, double=True), PONG))
     assert command == "python -m examples.dqn.dqn --num-envs 24 --double"
 
 
@@ -106,9 +109,9 @@ def test_algorithm_in_no_program_has_no_command(started):
     class Own(A2C):
         """Of a module that is no program."""
 
-    assert repeat.command_of(Own(Args())) is None
+    assert repeat.command_of(Own(Args(), PONG)) is None
     Own.__module__ = A2C.__module__  # but it is not what that program trains
-    assert repeat.command_of(Own(Args())) is None
+    assert repeat.command_of(Own(Args(), PONG)) is None
 
 
 def test_tuple_is_several_words_of_a_command():
