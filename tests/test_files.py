@@ -1,5 +1,4 @@
-"""Files that are replaced or appended to: complete or as before, also after kills and on a full
-disk."""
+"""Files that are replaced: complete or as before, also after kills. Files of other users."""
 
 from __future__ import annotations
 
@@ -12,23 +11,15 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from cule.disk import claims, files
-from cule.disk.claims import Claim
 from cule.disk.files import Unfinished, append, append_line, delete_stale, opened, replacing
 from cule.disk.sealed import Kind
-
-OLD, NEW = b"what was there", b"what is new"
-
-
-def write(path: Path, content: bytes = NEW) -> None:
-    with replacing(path) as file:
-        file.write(content)
+from tests.support.disk import ALONE, NEW, OLD, write
 
 
 @contextmanager
@@ -38,25 +29,6 @@ def umask(mask: int) -> Iterator[None]:
         yield
     finally:
         os.umask(before)
-
-
-@pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Leaves room for this many bytes: os.write writes a part, and then fails."""
-    left, write = [0], os.write
-
-    def write_some(descriptor: int, content: bytes) -> int:
-        some = bytes(content)[: left[0]]
-        if not some:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        left[0] -= len(some)
-        return write(descriptor, some)
-
-    monkeypatch.setattr(os, "write", write_some)
-    return left
-
-
-# Replacing ----------------------------------------------------------------------------------------
 
 
 def test_replacing_gives_the_new_file_or_leaves_the_old_one(tmp_path: Path) -> None:
@@ -210,13 +182,6 @@ def test_replacing_waits_until_the_file_and_its_name_are_on_the_disk(
     assert calls == ["file", "replace", "folder"]
 
 
-# The module by itself: the package takes seconds to import.
-ALONE = f"""
-    import importlib.util
-    spec = importlib.util.spec_from_file_location("files", {files.__file__!r})
-    files = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(files)
-"""
 KILLED = """
     import sys, time
     from pathlib import Path
@@ -338,78 +303,6 @@ def test_replacing_by_threads_at_once_gives_whole_files(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-# Appending ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("room", [0, 1, 5, 11])
-def test_append_line_on_a_full_disk_appends_nothing(
-    room: int, tmp_path: Path, full_disk: list[int]
-) -> None:
-    path = tmp_path / "rows"
-    full_disk[0] = 100
-    append_line(path, "whole")
-    full_disk[0] = room
-    with pytest.raises(OSError, match="No space left on device") as caught:
-        append_line(path, "torn by it.")
-    assert caught.value.filename == str(path)
-    assert path.read_bytes() == b"whole\n"
-    full_disk[0] = 100
-    append_line(path, "more")
-    append(path, b"end")
-    assert path.read_bytes() == b"whole\nmore\nend"
-
-
-def test_append_line_begins_a_line_of_its_own(tmp_path: Path) -> None:
-    path = tmp_path / "rows"
-    path.write_bytes(b'whole\n{"to')
-    append_line(path, "more")
-    append_line(path, "more", once=True)
-    append_line(path, '{"to', once=True)
-    append_line(path, "new", once=True)
-    assert path.read_bytes() == b'whole\n{"to\nmore\nnew\n'
-
-
-def test_append_line_takes_devices(tmp_path: Path) -> None:
-    append_line(Path("/dev/null"), "nothing", once=True)
-    with pytest.raises(OSError, match="No space left on device"):
-        append_line(Path("/dev/full"), "nothing")
-    with pytest.raises(IsADirectoryError):
-        append_line(tmp_path, "nothing")
-
-
-def test_append_line_by_processes_at_once_tears_nothing(tmp_path: Path) -> None:
-    """Those that fail remove what they have written, but nobody else's lines."""
-    path, code = (
-        tmp_path / "rows",
-        """
-        import os, sys
-        from pathlib import Path
-        name, path = sys.argv[1], Path(sys.argv[2])
-        write = os.write
-        def write_some(descriptor, content):
-            if len(content) < 4000:
-                raise OSError(28, "No space left on device")
-            return write(descriptor, content[:1000])
-        if name == "fails":
-            os.write = write_some
-        for number in range(150):
-            try:
-                files.append_line(path, f"{name} {number} " + "x" * 5000, durable=False)
-            except OSError:
-                pass
-    """,
-    )
-    command = [sys.executable, "-c", textwrap.dedent(ALONE) + textwrap.dedent(code)]
-    processes = [subprocess.Popen([*command, name, str(path)]) for name in ("a", "fails", "b")]
-    assert [process.wait() for process in processes] == [0, 0, 0]
-    lines = path.read_text().splitlines()
-    assert all(len(line.split(" ")[2]) == 5000 for line in lines)
-    for name in ("a", "b"):
-        numbers = [int(line.split(" ")[1]) for line in lines if line.startswith(name)]
-        assert numbers == list(range(150))
-    assert len(lines) == 300
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize("foreign", ["file", "folder", "writable folder", "link"])
 def test_opened_as_own_refuses_what_others_can_have_written(
@@ -442,102 +335,3 @@ def test_opened_as_own_refuses_what_others_can_have_written(
         read()
     with kind.reading(path) as file:
         assert file.read() == OLD, "a file that the user names may be anyone's"
-
-
-# Claims -------------------------------------------------------------------------------------------
-
-
-def in_a_child(work: Callable[[], None]) -> int:
-    """Forks, and runs `work` in the child; its status, -9 if a signal 9 ended it."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def test_a_claim_is_held_by_one_process_until_it_is_released(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "run.lock"
-
-    def refused() -> None:
-        with pytest.raises(
-            ValueError, match=rf"got {path.parent}, which process {os.getppid()} on"
-        ):
-            Claim(path, "a folder")
-
-    with Claim(path, "a folder") as claim:
-        assert claims.seen_in(path) == claim.holder
-        assert in_a_child(refused) == 0
-        with pytest.raises(ValueError, match="expected a folder that nothing else writes to"):
-            Claim(path, "a folder")
-        assert path.exists()
-    assert not path.parent.exists(), "neither the file nor the folder that was made for it is left"
-    assert claims.seen_in(path) is None
-
-
-def test_a_claim_ends_with_its_process_and_not_with_a_child(tmp_path: Path) -> None:
-    path = tmp_path / "run.lock"
-
-    def dies() -> None:
-        held = Claim(path, "a folder")
-        os.kill(os.getpid(), signal.SIGKILL)
-        held.release()
-
-    assert in_a_child(dies) == -signal.SIGKILL
-    assert path.exists()
-    claim = Claim(path, "a folder")
-    assert in_a_child(claim.release) == 0, "a child's ending and releasing change nothing"
-    with pytest.raises(ValueError, match="which process"):
-        Claim(path, "a folder")
-    # Nor does a child that lives on have it when the process ends.
-    child = os.fork()
-    if child == 0:
-        signal.pause()
-        os._exit(0)
-    claim.release()
-    try:
-        Claim(path, "a folder").release()
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-
-
-def test_claim_leaves_none_of_the_folders_that_it_has_made(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    for path in (tmp_path / "there/a/b/run.lock", tmp_path / "c/run.lock"):
-        Claim(path, "a folder").release()
-    assert sorted(tmp_path.rglob("*")) == [tmp_path / "there"]
-    with Claim(tmp_path / "there/a/b/run.lock", "a folder"):
-        (tmp_path / "there/a/log").touch()
-    assert sorted(tmp_path.rglob("*")) == [
-        tmp_path / name for name in ("there", "there/a", "there/a/log")
-    ]
-
-
-@pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
-def test_a_claim_takes_no_other_file_and_waits_for_none(kind: str, tmp_path: Path) -> None:
-    path, other = tmp_path / "run.lock", tmp_path / "other"
-    other.write_bytes(OLD)
-    if kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "link":
-        path.symlink_to(other)
-    else:
-        path.mkdir()
-    with pytest.raises((OSError, ValueError)):
-        Claim(path, "a folder")
-    assert other.read_bytes() == OLD and os.path.lexists(path)
-
-
-def test_a_claim_says_where_there_are_no_locks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: int) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(claims.fcntl, "flock", refuse)
-    with pytest.warns(UserWarning, match="without locks .No locks available.: nothing finds out"):
-        Claim(tmp_path / "run.lock", "a folder").release()

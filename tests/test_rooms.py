@@ -109,7 +109,7 @@ MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 400, 60
 
 def code() -> list[Path]:
     """All files of code."""
-    listed = ["cule", "csrc", "examples", "benchmarks", "docs", "release"]
+    listed = ["cule", "csrc", "examples", "benchmarks", "docs", "release", "tests"]
     kinds = {".py", ".h", ".cuh", ".cpp", ".cu"}
     return [p for part in listed for p in (ROOT / part).rglob("*") if p.suffix in kinds]
 

@@ -2,99 +2,27 @@
 
 from __future__ import annotations
 
-import ctypes
-import random
-import signal
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from gymnasium import error
+from interrupts import (
+    ENVS,
+    RIGHT,
+    STILL,
+    STRIDES,
+    contents,
+    interrupt_at,
+    interrupted_everywhere,
+    started,
+)
 
 import cule
 from cule.adapters import envpool
 from cule.env.flights import Flights
-
-ENVS = 2
-STILL, RIGHT = [0] * ENVS, [2] * ENVS
-
-
-def started(**options: Any) -> cule.AtariEnv:
-    settings = {
-        "device": "cpu",
-        "num_threads": 1,
-        "reset_pool_size": 2,
-        "frameskip": 1,
-        "noop_max": 2,
-    } | options
-    env = cule.AtariEnv("pong", ENVS, **settings)
-    env.reset(seed=0)
-    return env
-
-
-def contents(state: cule.State) -> list[bytes]:
-    """The state of each env."""
-    envs = range(len(state.games))
-    return [
-        b"".join(part[i].contiguous().numpy().tobytes() for part in state.tensors.values())
-        for i in envs
-    ]
-
-
-@contextmanager
-def interrupt_at(count: int) -> Iterator[None]:
-    """Raises KeyboardInterrupt before the `count`-th byte code of cule's functions that runs in the
-    block."""
-    left = count
-
-    def trace(frame: Any, event: str, _: Any) -> Any:
-        nonlocal left
-        if "cule" not in frame.f_globals.get("__name__", ""):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            left -= 1
-            if left == 0:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    # Python 3.12 looks whether any frame wants byte codes only when tracing begins.
-    sys._getframe().f_trace_opcodes = True
-    sys.settrace(trace)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
-
-
-# A long call is interrupted before every `stride`-th of its byte codes.
-STRIDES = pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
-
-
-def interrupted_everywhere(
-    call: Callable[[], Any], check: Callable[[], None], stride: int = 1
-) -> int:
-    """Repeats the call, interrupts it later each time, and calls `check` after each.
-
-    Returns the last byte code that was interrupted.
-    """
-    for count in range(1, 10_000, stride):
-        try:
-            with interrupt_at(count):
-                call()
-        except KeyboardInterrupt:
-            check()
-        else:
-            return count - 1
-    raise AssertionError("the call never ended")
 
 
 @pytest.mark.parametrize(
@@ -258,98 +186,6 @@ def test_close_that_is_interrupted_can_be_called_again() -> None:
         else:
             break
     assert count > 20
-
-
-# Signals and threads ------------------------------------------------------------------------------
-
-
-class Tally:
-    """An env whose steps are interrupted, and a twin that plays the same without interrupts."""
-
-    def __init__(self) -> None:
-        self.env, self.twin = started(), started()
-        self.interrupts = self.played = 0
-
-    def check(self) -> None:
-        """Checks after an interrupt that the step was played or not, and that the next step
-        works."""
-        self.interrupts += 1
-        now = contents(self.env.clone_state())
-        if now != contents(self.twin.clone_state()):
-            self.played += 1
-            self.twin.step(RIGHT)
-            assert now == contents(self.twin.clone_state())
-        self.step()
-
-    def step(self) -> None:
-        for got, expected in zip(self.env.step(STILL)[:4], self.twin.step(STILL)[:4], strict=True):
-            assert torch.equal(got, expected)
-
-
-@pytest.mark.parametrize("count", [200, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_steps_that_a_signal_interrupts_go_on(count: int) -> None:
-    tally, delays = Tally(), random.Random(0)
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        begin = time.perf_counter()
-        for _ in range(20):
-            tally.step()
-        length = (time.perf_counter() - begin) / 20
-        while tally.interrupts < count:
-            try:
-                signal.setitimer(signal.ITIMER_REAL, max(1e-6, delays.uniform(0, length)))
-                tally.env.step(RIGHT)
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except KeyboardInterrupt:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                tally.check()
-            else:
-                tally.twin.step(RIGHT)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert 0 < tally.played <= count
-
-
-@pytest.fixture
-def quick_turns() -> Iterator[None]:
-    """Makes Python's threads take turns fifty times as often as by default."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)
-    yield
-    sys.setswitchinterval(before)
-
-
-@pytest.mark.usefixtures("quick_turns")
-@pytest.mark.parametrize("count", [200, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_steps_that_another_thread_interrupts_go_on(count: int) -> None:
-    tally, delays, problems, attempt = Tally(), random.Random(0), [], 0
-
-    def play() -> None:
-        nonlocal attempt
-        try:
-            for number in range(1, count + 1):
-                try:
-                    attempt = number  # from now on the interrupt comes
-                    tally.env.step(RIGHT)
-                    while True:
-                        pass
-                except KeyboardInterrupt:
-                    tally.check()
-        except Exception as problem:
-            problems.append(problem)
-
-    thread = threading.Thread(target=play)
-    thread.start()
-    for number in range(1, count + 1):
-        while attempt < number and thread.is_alive():
-            time.sleep(0)
-        time.sleep(delays.uniform(0, 5e-4))
-        interrupt = ctypes.py_object(KeyboardInterrupt)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), interrupt)
-    thread.join()
-    assert not problems
-    assert 0 < tally.played <= tally.interrupts == count
 
 
 @pytest.mark.parametrize("singly", [False, True])

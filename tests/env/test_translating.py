@@ -7,14 +7,11 @@ ready.
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,95 +19,13 @@ import pytest
 import torch
 from gymnasium import error
 from rollouts import outputs, same
+from stand_in_compiler import SECONDS, Compiler, LoadingBackend, join_threads, marked_ops
 
 import cule
 from cule import translation
 from cule.console import rom_of
-from cule.devices import nvrtc
 from cule.engine import changeover, engine
-from cule.rom import find_game
 from cule.translation import background
-
-SECONDS = 60  # at most, that a test waits for a thread
-
-
-class Compiler:
-    """Stands in for translation.translate: it compiles when the test lets it.
-
-    Attributes:
-        begun: what it was given.
-        let: set when it may go on.
-        problem: what it raises, if anything.
-        first: what a first kernel is called, if there are any.
-        let_whole: the same as `let`, for the kernels of all blocks, where there are first ones.
-    """
-
-    def __init__(self) -> None:
-        self.begun: list[tuple[str, str, bool, bool]] = []
-        self.let, self.let_whole = threading.Event(), threading.Event()
-        self.problem: BaseException | None = None
-        self.first: bytes | None = None
-
-    def __call__(
-        self, game: Any, architecture: str, in_step: bool, at_first: bool
-    ) -> translation.Translation:
-        self.begun.append((game.name, architecture, in_step, at_first))
-        whole = self.first is None or not at_first
-        assert (self.let_whole if self.first and whole else self.let).wait(SECONDS)
-        if self.problem:
-            raise self.problem
-        operations = np.full((len(rom_of(game)[0]) + 1, 2), 7 if whole else 3, np.uint32)
-        cubin = b"a kernel" if whole else self.first
-        return translation.Translation(cubin, operations, whole, translation.profile(game))
-
-    def finish(self) -> None:
-        """Lets everything compile, and returns when nothing is being compiled any more."""
-        self.let.set()
-        self.let_whole.set()
-        join_threads()
-        assert not background._being_made
-
-
-def join_threads() -> None:
-    """Waits for the threads that compile."""
-    for thread in threading.enumerate():
-        if thread.name.startswith("cule translates"):
-            thread.join(SECONDS)
-
-
-def marked_ops(env: cule.AtariEnv) -> list[int]:
-    """The marked operations of all loaded kernels.
-
-    The stand-ins fill each kernel's with one number.
-    """
-    found = []
-    for address in env.engine.backend.marked_ops:
-        (tensor,) = (t for t in env.engine.tensors.values() if t.data_ptr() == address)
-        (number,) = tensor.view(torch.int32).unique().tolist()
-        found.append(number)
-    return found
-
-
-class LoadingBackend:
-    """The CPU's backend, which also takes kernels and notes them."""
-
-    def __init__(self, backend: Any):
-        self.backend, self.loaded = backend, []
-        self.marked_ops: list[int] = []
-        self.problem: BaseException | None = None
-
-    def load_translation(self, cubin: bytes, marked_ops: int) -> None:
-        problem, self.problem = self.problem, None
-        if problem:
-            raise problem
-        self.loaded.append(cubin)
-        self.marked_ops.append(marked_ops)
-
-    def plays_in_step(self, num_envs: int) -> bool:
-        return num_envs > 10
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.backend, name)
 
 
 @pytest.fixture
@@ -383,71 +298,3 @@ def test_waiting_is_said_on_a_terminal(
     assert (
         "compiling pong for the GPU, which takes seconds, once" in sys.stderr.getvalue()
     ) == progress
-
-
-def run(code: str, folder: Path) -> str:
-    """The output of a Python process that compiles with the stand-ins above."""
-    begin = f"""
-        import os, sys, threading, time
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
-        import cule
-        from cule import translation
-        from cule.devices import nvrtc
-        from cule.engine import changeover, engine
-        from test_translating import LoadingBackend
-        os.environ["CULE_CACHE_DIR"] = {str(folder)!r}
-        let = threading.Event()
-        nvrtc.version = lambda: "13.0"
-        nvrtc.compile_cubin = lambda *_: let.wait(60) and b"a kernel"
-        changeover.architecture_of = lambda _: "sm_90"
-        engine.keep_through_forks = LoadingBackend
-        engine.wants_translation = lambda asked, *_: asked is not False
-        env = cule.AtariEnv("pong", 2, device="cpu", num_threads=1, reset_pool_size=1)
-        env.reset(seed=0)
-        env.step([0, 0])
-    """
-    done = subprocess.run(
-        # Python 3.12 warns of any fork of a process that has threads.
-        [sys.executable, "-W", "ignore:This process:DeprecationWarning",
-         "-c", textwrap.dedent(begin) + textwrap.dedent(code)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout
-
-
-def test_process_that_ends_keeps_what_it_compiles(tmp_path: Path) -> None:
-    assert run("threading.Timer(0.5, let.set).start(); print('played')", tmp_path) == "played\n"
-    assert [path.name.startswith("pong-sm_90-") for path in tmp_path.iterdir()] == [True]
-
-
-def test_forked_child_compiles_for_itself(tmp_path: Path) -> None:
-    printed = run(
-        """
-        child = os.fork()
-        let.set()
-        if not child:
-            other = cule.AtariEnv("pong", 2, device="cpu", num_threads=1, reset_pool_size=1)
-            print("child", other.wait_until_translated(), flush=True)
-            env.close()
-            sys.exit(0)
-        print("child ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        print("parent", env.wait_until_translated())
-        """,
-        tmp_path,
-    )
-    assert printed == "child True\nchild ended with 0\nparent True\n"
-
-
-def test_thread_makes_one_file_of_the_kernel(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
-    monkeypatch.setattr(nvrtc, "compile_cubin", lambda *_: b"the cubin")
-    game = find_game("pong")
-    made = background.translating(game, "sm_90", False, False).result()
-    assert made.cubin == b"the cubin"
-    assert len(made.marked_ops) == len(rom_of(game)[0]) + 1
-    assert len(list(tmp_path.iterdir())) == 1
