@@ -30,9 +30,9 @@ def allocate(
     """Makes the memory of a batch.
 
     Args:
-        layout: which tensors it has, and of which shapes.
+        layout: the shapes of its tensors.
         group_of_env: (num_envs,) the index of each env's group.
-        device: where it is.
+        device: the device of the memory.
         progress: whether to show a bar if making start states takes seconds.
 
     Raises:

@@ -29,10 +29,16 @@ LEAST_WORTH_TRANSLATING = 64
 def wants_translation(
     asked: bool | None, groups: Sequence[Group], num_envs: int, device: torch.device
 ) -> bool:
-    """Whether the batch's game is to be compiled; `asked` is the user's `translate`.
+    """Whether the batch's game is to be compiled.
+
+    Args:
+        asked: the user's `translate`.
+        groups: the groups of the batch.
+        num_envs: the envs of the batch.
+        device: the device of the batch.
 
     Raises:
-        ValueError: the user asked for it, and it is impossible here.
+        ValueError: `asked` is True, and the game cannot be compiled here.
     """
     games = {group.game.name for group in groups}
     possible = device.type == "cuda" and len(games) == 1
@@ -47,7 +53,7 @@ def wants_translation(
 
 
 def is_captured(device: torch.device) -> bool:
-    """Whether what is launched now goes into a CUDA graph."""
+    """Whether a CUDA graph is being captured on the current stream."""
     if device.type != "cuda":
         return False
     with torch.cuda.device(device):
@@ -59,12 +65,12 @@ class Changeover:
 
     The first kernel has the game's most frequent basic blocks. The second has all of them, and
     takes longer to compile. There is only the second if it is in the cache or hardly larger. Later
-    ones have what envs execute that random play does not reach, if that is asked for (`again`).
+    ones, after `again`, also have blocks that envs execute and random play does not reach.
 
     Args:
-        game: what all envs play.
+        game: the game of all envs.
         memory: the batch's memory.
-        backend: what steps run on.
+        backend: the backend that runs steps.
         num_envs: the number of envs in the batch.
         at_first: whether to compile the first kernel, too.
 
@@ -138,7 +144,7 @@ class Changeover:
         Does nothing while a kernel is being compiled, or if there is none.
 
         Args:
-            states: gives those of some envs.
+            states: a function that returns the states of some envs.
         """
         if self._translating is not None or self._made is None:
             return

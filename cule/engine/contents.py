@@ -9,7 +9,7 @@ from cule.engine.layout import Layout
 
 
 class Contents:
-    """What the memory of a batch says of its envs.
+    """Views of a batch's memory, by envs.
 
     Args:
         layout: the layout of the memory.
@@ -51,7 +51,7 @@ class Contents:
         return _rows(self._tensors["pictures"][env_ids], self._tensors["row_of"][env_ids])
 
     def pooled(self, env_ids: torch.Tensor) -> torch.Tensor:
-        """(len(env_ids), bytes) uint8: the newest pooled frames; zeros if they are not kept."""
+        """(len(env_ids), bytes) uint8: the newest pooled frames; zeros if they are not stored."""
         frames = self._tensors["pooled"]
         if self._layout.keeps_pooled:
             return frames[env_ids]

@@ -27,7 +27,7 @@ EMULATED_RESETS_AT_ONCE = 64
 
 
 def fewest_multiprocessors(num_envs: int) -> int:
-    """How many must be reserved for so many envs, if any are."""
+    """The fewest multiprocessors that can be reserved for so many envs."""
     return -(-num_envs // MAX_ENVS_APART)
 
 
@@ -41,10 +41,10 @@ class Engine:
     """A batch of envs on one device.
 
     Args:
-        groups: what is played.
+        groups: the groups of envs, each with its game, mode and difficulty.
         group_of_env: (num_envs,) the index of each env's group.
-        options: what a step does.
-        device: where the envs live.
+        options: the options of a step, such as frameskip and the shape of observations.
+        device: the device of the envs.
         num_threads: CPU only: how many envs run at once.
         translate: CUDA only: True compiles the game for the GPU and waits for it. None compiles it
             if that is faster, and interprets steps until it is ready. False interprets.
@@ -59,8 +59,8 @@ class Engine:
         layout: the shapes of the memory.
         memory, batch, tensors: the memory, and its two parts.
         contents: reads the envs' records and pictures from it.
-        backend: what steps run on.
-        keeps_pooled: whether pooled frames are kept, see `Layout.keeps_pooled`.
+        backend: the backend that runs steps.
+        keeps_pooled: whether pooled frames are stored, see `Layout.keeps_pooled`.
 
     Raises:
         ValueError: `translate` or `multiprocessors` is impossible here.
@@ -141,12 +141,12 @@ class Engine:
         """Reserves another number of multiprocessors from the next step on.
 
         Args:
-            multiprocessors: how many.
-            ordered: whether a compiled game plays envs together that are alike; None: as it finds
-                to be faster.
+            multiprocessors: how many are reserved.
+            ordered: whether a compiled game plays envs together that are alike; None: the backend
+                takes the faster way.
 
         Returns:
-            Whether it did: not if that would need another kernel of the game.
+            Whether they are reserved; False: the game would need another kernel.
 
         Raises:
             ValueError: there are not so many, or too few for all envs, or the envs are on a CPU.
@@ -193,7 +193,7 @@ class Engine:
         """Loads a kernel if one is compiled; else looks whether another is needed.
 
         Args:
-            states: gives those of some envs; None: does not look.
+            states: a function that returns the states of some envs; None: only loads.
 
         Returns:
             Whether steps now run another kernel than before.
@@ -217,7 +217,7 @@ class Engine:
     def send(self) -> None:
         """Starts a step of every env: on a CPU, threads of the backend play it.
 
-        Until `wait` has returned, they use all that belongs to an env.
+        Until `wait` has returned, these threads use the memory of all envs.
         """
         if self._changeover is not None:
             self._changeover.change_over_if_ready()
@@ -227,7 +227,7 @@ class Engine:
         """Waits until the step that was sent is played; on a GPU its stream does.
 
         Raises:
-            MemoryError, RuntimeError: what went wrong in a thread. The step is then received.
+            MemoryError, RuntimeError: the error of a thread that played; the step is received.
         """
         self.backend.wait()
 
@@ -252,10 +252,9 @@ class Engine:
             self._run("reset", *addresses)
 
     def close(self) -> None:
-        """Has to be called before the memory is freed.
+        """Waits until no thread plays; has to be called before the memory is freed.
 
-        It waits until no thread plays. torch does not reuse the memory before all streams on which
-        envs stepped are done.
+        torch does not reuse the memory before all streams on which envs stepped are done.
         """
         _finish(self.backend, self._process)
         for tensor in self.tensors.values():

@@ -36,9 +36,9 @@ class Layout:
     """What determines a batch's tensors, and which tensors these are.
 
     Attributes:
-        groups: what is played.
+        groups: the groups of envs, each with its game, mode and difficulty.
         boots: each group's console after power-on.
-        options: what a step does.
+        options: the options of a step, such as frameskip and the shape of observations.
         num_envs: the number of envs in the batch.
         on_gpu: whether the memory has a GPU's layout, in which each thread plays an env.
     """
@@ -61,10 +61,10 @@ class Layout:
 
     @property
     def keeps_pooled(self) -> bool:
-        """Whether the max-pooled frame of the newest observation is kept from step to step.
+        """Whether the max-pooled frame of the newest observation is stored from step to step.
 
-        It is kept if it may be needed again when the two pictures no longer show its frames: if an
-        episode can go on after its end, or if the instruction limit cuts frames off.
+        It is stored if it may be needed again when the two pictures no longer show its frames: if
+        an episode can go on after its end, or if the instruction limit cuts frames off.
         """
         options = self.options
         pools = options.maxpool and options.frameskip >= 2

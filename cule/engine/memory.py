@@ -15,7 +15,7 @@ class Memory:
     """The memory of a batch on one device.
 
     Attributes:
-        device: where it is.
+        device: the device of the tensors.
         batch: the addresses of the tensors, and plain numbers.
         tensors: the tensors, by the names of the batch's fields.
     """
@@ -26,7 +26,7 @@ class Memory:
         self.tensors: dict[str, torch.Tensor] = {}
 
     def place(self, name: str, tensor: torch.Tensor) -> None:
-        """Keeps a tensor; its address becomes the batch's field of this name."""
+        """Adds a tensor, whose address becomes the batch's field of this name."""
         self.tensors[name] = tensor
         setattr(self.batch, name, (tensor.data_ptr(), tensor.nbytes))
 
@@ -35,7 +35,7 @@ class Memory:
         self.place(name, self.keep_array(name, array))
 
     def keep_array(self, name: str, array: np.ndarray) -> torch.Tensor:
-        """Copies an array's bytes to the device and keeps them, without setting a field."""
+        """Adds a copy of an array's bytes on the device, without setting a field."""
         copied = torch.from_numpy(np.ascontiguousarray(array).view(np.uint8).copy())
         self.tensors[name] = copied.to(self.device)
         return self.tensors[name]

@@ -1,8 +1,8 @@
 """`env.unwrapped.ale` of ale-py's single env, answered by cule, for code written for that env.
 
-It has what wrappers of such envs read: stable-baselines3's and CleanRL's call lives(), and
-gymnasium's AtariPreprocessing also reads the screens. States can be put back; otherwise only the
-env's own methods change anything.
+It has the methods that wrappers of such envs call: stable-baselines3's and CleanRL's call lives(),
+and gymnasium's AtariPreprocessing also reads the screens. States can be restored; all other methods
+only read.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def _checked(method: Method, looks: bool) -> Method:
 
 
 def _reads(method: Method) -> Method:
-    """A method that reads the env: it is refused where the env's own methods are."""
+    """Decorates a method that reads the env: it raises where the env's own methods do."""
     return _checked(method, False)
 
 
 def _looks(method: Method) -> Method:
-    """The same for what is there after the first reset only."""
+    """Decorates a method that reads the env and raises before the first reset."""
     return _checked(method, True)
 
 
@@ -68,7 +68,7 @@ class AleView:
     Args:
         env: an env of one console.
         ended: whether the last step (terminated, truncated) the episode.
-        restore: what puts a state back.
+        restore: restores a state.
     """
 
     def __init__(
@@ -153,11 +153,11 @@ class AleView:
         return _out(np.take(self._greys, self._screen()), screen_data)
 
     def getMinimalActionSet(self) -> list[int]:
-        """The numbers of the actions that matter in the game: see cule.ACTIONS."""
+        """The numbers (see cule.ACTIONS) of the actions that have an effect in the game."""
         return list(action_numbers(self._game, "minimal"))
 
     def getLegalActionSet(self) -> list[int]:
-        """The numbers of the actions that the game allows."""
+        """The numbers (see cule.ACTIONS) of all actions that the game allows."""
         return list(action_numbers(self._game, "full"))
 
     def getAvailableModes(self) -> list[int]:
@@ -173,7 +173,7 @@ class AleView:
         return clone_state(self._env, include_rng=include_rng)
 
     def restoreState(self, state: State) -> None:
-        """Puts a state from cloneState back; `lives()` is right after the next step."""
+        """Restores a state from cloneState; `lives()` is that of the state after the next step."""
         self._restore(state)
 
     def cloneSystemState(self) -> State:
@@ -181,5 +181,5 @@ class AleView:
         return clone_state(self._env, include_rng=True)
 
     def restoreSystemState(self, state: State) -> None:
-        """Puts a state from cloneSystemState back; `lives()` is right after the next step."""
+        """Restores a state from cloneSystemState; `lives()` is its own after the next step."""
         self._restore(state)

@@ -1,6 +1,6 @@
 """Refuses wrappers that would spoil an env's tensors: that compute with arrays, or hand views on.
 
-An env is not told when a wrapper is put around it. But the wrapper calls the env's `reset`, which
+An env is not called when a wrapper is put around it. But the wrapper calls the env's `reset`, which
 can look at its callers.
 """
 

@@ -1,4 +1,4 @@
-"""The consoles of an AtariEnv: who may use them and when, what goes in and what comes out."""
+"""The consoles of an AtariEnv: checks of who may use them and when, actions in, results out."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from cule.rom import Game
 
 
 class Consoles:
-    """A batch of consoles, with what calls of an env give to it and return of it.
+    """A batch of consoles, the inputs and outputs of its steps, and its renderer.
 
-    Nothing here locks: the env's methods do, with `guard` (see guard.py).
+    These methods do not lock: the env's methods do, with `guard` (see guard.py).
 
     Args:
-        games: what each console plays.
+        games: the game of each console.
         checked: the env's keywords, as settings.check returns them.
         guard: admits one thread at a time to the env.
 
     Attributes:
-        engine: the batch, and its memory. `close` deletes it.
+        engine: the batch and its memory. `close` deletes it.
         guard: as given.
         action_numbers: the number (see cule.ACTIONS) of each action that the env offers.
-        inputs: takes actions.
-        outputs: makes results.
-        renderer: what `render_mode` shows.
-        started: whether there is an episode to step, and a screen to look at.
+        inputs: checks actions, and copies them to the engine's tensors.
+        outputs: makes the results of `reset` and `step`.
+        renderer: renders as `render_mode` asks.
+        started: whether the consoles have been reset, so that they can be stepped and looked at.
 
     Raises:
         As AtariEnv's constructor.
@@ -66,7 +66,7 @@ class Consoles:
         self._connect()
 
     def _connect(self) -> None:
-        """Connects the engine's tensors with what calls take and return."""
+        """Makes the inputs, the outputs and the renderer from the engine's tensors."""
         checked = self._checked
         self.inputs = Inputs(
             self.engine, len(self.action_numbers),
@@ -76,10 +76,10 @@ class Consoles:
         self.outputs = Outputs(self.engine, checked.obs_type, checked.output, same_step)
 
     def replace(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Takes tensors in the place of the engine's, as memory of another kind.
+        """Replaces tensors of the engine by others, such as some in pinned memory.
 
         Args:
-            tensors: by the engine's names; shape, dtype and values are those of the engine's.
+            tensors: by the engine's names, with the same shapes, dtypes and values.
         """
         for name, tensor in tensors.items():
             self.engine.memory.place(name, tensor)
@@ -99,7 +99,8 @@ class Consoles:
             what: the method's name, for the message.
 
         Raises:
-            gymnasium.error.ClosedEnvironmentError, RuntimeError: it is not.
+            gymnasium.error.ClosedEnvironmentError: the env is closed.
+            RuntimeError: another process made the env.
         """
         if self.closed:
             raise error.ClosedEnvironmentError(f"expected an open env, got {what}() after close()")
@@ -114,7 +115,8 @@ class Consoles:
         """Checks that the env is open, and that no step is in flight.
 
         Raises:
-            gymnasium.error.AlreadyPendingCallError: one is. And what `check_open` raises.
+            gymnasium.error.AlreadyPendingCallError: a step is in flight.
+            gymnasium.error.ClosedEnvironmentError, RuntimeError: as check_open.
         """
         self.check_open(what)
         if self.engine.in_flight:
@@ -127,13 +129,13 @@ class Consoles:
         """Checks that the envs have been reset.
 
         Raises:
-            gymnasium.error.ResetNeeded: they have not.
+            gymnasium.error.ResetNeeded: they have not been reset.
         """
         if not self.started:
             raise error.ResetNeeded(f"expected reset() before the first {what}")
 
     def check_shown(self, what: str) -> None:
-        """Checks that there is something to look at: memory is zeros before the first reset."""
+        """Checks as check_idle and check_started: before the first reset memory is zeros."""
         self.check_idle(what)
         self.check_started(what)
 
@@ -155,18 +157,18 @@ class Consoles:
         return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
 
     def start(self) -> None:
-        """From now on there is an episode to step, and a screen to look at."""
+        """Notes that the consoles have been reset, see `started`."""
         self.started = True
 
     def reset(self, mask: torch.Tensor | None, seed: Any) -> tuple[Array, dict[str, Any]]:
         """Starts new episodes.
 
         Args:
-            mask: (num_envs,) bool: in which envs; None: in all.
-            seed: as AtariEnv.reset's.
+            mask: (num_envs,) bool: the envs that are reset; None: all.
+            seed: as in AtariEnv.reset.
 
         Returns:
-            What AtariEnv.reset returns.
+            Observations and the info, as AtariEnv.reset.
 
         Raises:
             gymnasium.error.ResetNeeded: the first reset leaves envs out.
@@ -187,12 +189,12 @@ class Consoles:
         return self.outputs.after_reset()
 
     def take_actions(self, actions: Any, player_b_actions: Any, what: str = "step") -> None:
-        """Checks the actions of the next step and takes them. An error leaves all as it was.
+        """Checks the actions of the next step, and copies them to the engine unless one is wrong.
 
         Args:
             actions: as in AtariEnv.step.
             player_b_actions: as in AtariEnv.step.
-            what: the method that takes them, for the message.
+            what: the name of the method that takes them, for the message.
 
         Raises:
             As AtariEnv.step.
@@ -202,7 +204,7 @@ class Consoles:
         self.inputs.set(actions, player_b_actions)
 
     def results(self) -> Step:
-        """What AtariEnv.step returns after the step that the engine has played.
+        """The results of the step that the engine has played, as AtariEnv.step returns them.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
@@ -212,10 +214,10 @@ class Consoles:
         return self.outputs.after_step()
 
     def receive(self, what: str) -> Step:
-        """Waits for the step in flight, and returns what AtariEnv.step returns.
+        """Waits for the step in flight; returns its results, as AtariEnv.step does.
 
         Args:
-            what: the method that receives it, for the message.
+            what: the name of the method that receives it, for the message.
 
         Raises:
             As AtariEnv.step_wait.
@@ -230,6 +232,6 @@ class Consoles:
 
 
 class HasConsoles(Protocol):
-    """An AtariEnv, as the functions see it that are its methods and stand in files of their own."""
+    """The attributes of an AtariEnv that its methods in other files of this package use."""
 
     consoles: Consoles

@@ -28,12 +28,13 @@ Envs = np.ndarray | torch.Tensor | Sequence[int] | slice
 class Flights:
     """Steps and resets of some envs of an AtariEnv on a CPU, several of them at a time.
 
-    An env is in flight from `step` or `reset` on, until `wait` or `take`. In this time nothing may
-    be asked of it. All flights are on the env's threads, which turn to the oldest one that still
-    has envs to play. While envs are in flight, the AtariEnv itself refuses all calls except
+    An env is in flight from `step` or `reset` on, until `wait` or `take`. Meanwhile it cannot be
+    stepped, reset or read. All flights are on the env's threads, which turn to the oldest one that
+    still has envs to play. While envs are in flight, the AtariEnv itself refuses all calls except
     `close`.
 
-    What an env does depends on its own seed and actions only, and not on who flies beside it.
+    An env's results depend on its own seed and actions only, and not on the envs in flight beside
+    it.
 
     Args:
         env: the AtariEnv.
@@ -183,7 +184,7 @@ class Flights:
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
-            MemoryError, RuntimeError: what went wrong in a thread that played.
+            MemoryError, RuntimeError: the error of a thread that played.
             TypeError, ValueError: there is no such flight.
         """
         self._consoles.check_open("wait")
@@ -198,11 +199,11 @@ class Flights:
         """Waits until `count` envs that were started with `singly` are done.
 
         Returns:
-            (count,) int32: which, the first first.
+            (count,) int32: the numbers of these envs, in the order in which they were done.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
-            MemoryError, RuntimeError: what went wrong in a thread that played.
+            MemoryError, RuntimeError: the error of a thread that played.
             ValueError: fewer are in flight.
         """
         self._consoles.check_open("take")
@@ -215,9 +216,9 @@ class Flights:
     def settle(self) -> None:
         """Waits until no env is in flight any more; each can be stepped and reset then.
 
-        It is for what comes after an interrupt, as by Ctrl-C, of any of these calls: an env has
-        played the whole step or nothing of it, and it need not be known which. Its results are
-        those of `results`. Can be called again, and at any time.
+        Call it after an interrupt of any of these calls, as by Ctrl-C: each env has then played the
+        whole step or nothing of it, and `results` has its newest results. It can be called at any
+        time, and again.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
@@ -229,10 +230,13 @@ class Flights:
 
     @reads
     def results(self, rows: torch.Tensor | slice) -> Step:
-        """What AtariEnv.step returned, of envs that are not in flight; new tensors.
+        """The newest results of envs that are not in flight, as AtariEnv.step returns them.
 
         Args:
-            rows: (n,) int64, or a range.
+            rows: the envs' numbers, (n,) int64, or a range of them.
+
+        Returns:
+            New tensors, with n rows.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.

@@ -23,17 +23,18 @@ LOOKED_AT = 64
 def reserve(env: HasConsoles, multiprocessors: int, *, ordered: bool | None = None) -> bool:
     """Reserves another number of multiprocessors for emulation (see `multiprocessors`).
 
-    Results are the same before and after. A CUDA graph keeps what it captured.
+    Results are the same before and after. A CUDA graph still has the kernels that it captured.
 
     Args:
-        multiprocessors: how many, from the next step on.
+        multiprocessors: how many are reserved from the next step on.
         ordered: whether a compiled game plays envs together that are alike: that executed as
             many instructions in their last frame. It is faster where envs do different things.
             None: some steps try both and are timed; a CUDA graph captures what was the faster
             one until then, at first True.
 
     Returns:
-        Whether it did. With few envs on many multiprocessors a game needs another kernel.
+        Whether they are reserved; False: the game would need another kernel, as with few envs on
+        many multiprocessors.
 
     Raises:
         gymnasium.error.ClosedEnvironmentError: the env has been closed.
@@ -52,7 +53,7 @@ def wait_until_translated(env: HasConsoles) -> bool:
     """Waits for the game to be compiled for the GPU, if it is being compiled (see `translate`).
 
     Results are the same before and after. Call it before you measure steps or capture them in a
-    CUDA graph: a graph keeps the kernels that it captured.
+    CUDA graph, which runs the kernels that it captured.
 
     Returns:
         Whether steps run the compiled game; False: they stay interpreted.
@@ -73,18 +74,19 @@ def wait_until_translated(env: HasConsoles) -> bool:
 def translate_again(env: HasConsoles, look: bool = True) -> bool:
     """Compiles the game for the GPU again if its envs execute much that is not compiled yet.
 
-    A game is compiled with the code that random play executes. Who plays well gets further, to
+    A game is compiled with the code that random play executes. A good player gets further, to
     other waves and mazes, whose code is interpreted and takes several times as long. So call
-    this now and then: cule.train does, at first after 500 steps. It copies the states of some
+    this from time to time: cule.train does, at first after 500 steps. It copies the states of some
     envs; a thread plays on from them, and compiles the game if that pays. The first step after
     that, or the next call, loads the new code. Results are the same before and after.
 
     Args:
-        look: whether to look; False: only load what has been compiled since.
+        look: whether to look for code that is not compiled; False: only load what was compiled
+            since the last call.
 
     Returns:
-        Whether steps run other code than before the call. A CUDA graph keeps the kernels that
-        it captured, so capture it again.
+        Whether steps run other code than before the call. A CUDA graph runs the kernels that it
+        captured, so capture it again.
 
     Raises:
         gymnasium.error.ClosedEnvironmentError: the env has been closed.

@@ -15,7 +15,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def outside_inference_mode(function: Method) -> Method:
-    """A function that makes or changes tensors which outlive torch.inference_mode()."""
+    """Decorates a function whose tensors outlive torch.inference_mode(): it leaves that mode."""
 
     @functools.wraps(function)
     def enter(*arguments: Any, **keywords: Any) -> Any:
@@ -40,17 +40,17 @@ def _guarded(method: Method, changes: bool) -> Method:
 
 
 def reads(method: Method) -> Method:
-    """A method that reads an env. A signal handler may call it while another method runs.
+    """Decorates a method that reads an env; a signal handler may call it while another one runs.
 
-    It raises RuntimeError while another thread is in the env.
+    The method raises RuntimeError while another thread is in the env.
     """
     return _guarded(method, False)
 
 
 def changes(method: Method) -> Method:
-    """A method that changes an env. It cannot be called while another method runs.
+    """Decorates a method that changes an env; it cannot be called while another method runs.
 
-    It raises RuntimeError while any thread is in the env, even if that is this thread, for example
-    when a signal handler calls it.
+    The method raises RuntimeError while any thread is in the env, even if that is this thread, for
+    example when a signal handler calls it.
     """
     return _guarded(method, True)

@@ -12,7 +12,7 @@ from cule.engine import Engine
 from cule.errors import InvalidValue
 from cule.facts.actions import ACTIONS, ContinuousActions, check_numbers
 
-# What a call takes.
+# The types of a call's actions.
 ArrayLike = torch.Tensor | np.ndarray | Sequence[Any]
 
 
@@ -21,8 +21,9 @@ class Inputs:
 
     Args:
         engine: the engine that plays them.
-        num_actions: of the first player, who may do the actions 0 to `num_actions - 1`.
-        threshold: of continuous actions, how far a stick must be pushed; None: actions are numbers.
+        num_actions: the number of actions that the first player has.
+        threshold: with continuous actions, how far a stick must be pushed; None: actions are
+            numbers.
     """
 
     def __init__(self, engine: Engine, num_actions: int, threshold: float | None):
@@ -39,7 +40,11 @@ class Inputs:
         return make(self._engine.num_envs, dtype=dtype, device=self._engine.device)
 
     def set(self, actions: Any, player_b_actions: Any) -> None:
-        """Takes the actions of the next step; None for the second player: nothing is pressed.
+        """Sets the actions of the next step.
+
+        Args:
+            actions: the first player's, as in AtariEnv.step.
+            player_b_actions: the second player's, likewise; None: that player presses nothing.
 
         Raises:
             TypeError, ValueError: dtype, shape, device or, on the CPU, range is not as described in
@@ -49,15 +54,15 @@ class Inputs:
         self._set_player_b(player_b_actions)
 
     def set_rows(self, rows: torch.Tensor | slice, count: int, actions: Any) -> None:
-        """Takes the actions of the next step of some envs; a second player presses nothing.
+        """Sets the actions of some envs for their next step; a second player presses nothing.
 
         Args:
             rows: the envs' numbers, (count,) int64, or a range of them.
-            count: how many they are.
-            actions: theirs, as in AtariEnv.step.
+            count: how many envs these are.
+            actions: an action for each of them, as in AtariEnv.step.
 
         Raises:
-            TypeError, ValueError: as `set`.
+            TypeError, ValueError: as for `set`.
         """
         self._set_player_a(actions, rows, count)
         self._engine.batch.actions_b = 0

@@ -1,4 +1,4 @@
-"""Makes what `reset` and `step` return from the engine's tensors."""
+"""Makes the results of `reset` and `step` from the engine's tensors."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import torch
 
 from cule.engine import Engine
 
-# What a call returns: a tensor, or an array with output="numpy". It is Any and not a union, as then
-# every caller would have to check which of the two it got.
+# A result: a tensor, or an array with output="numpy". It is Any and not a union, as then every
+# caller would have to check which of the two it got.
 Array = Any
-# What a step returns.
+# The results of a step.
 Step = tuple[Array, Array, Array, Array, dict[str, Any]]
 
 
 class Outputs:
-    """What calls return, as views of the engine's tensors that are made once, or copies of them.
+    """The results of calls: views of the engine's tensors, which are made once, or copies of them.
 
     Args:
-        engine: where the tensors are.
+        engine: the engine that has the tensors.
         obs_type: "image" or "ram".
         output: "torch": calls return copies; "torch_shared": the views themselves; "numpy": arrays.
         same_step: whether a step that ends an episode also resets the env, and so returns two
@@ -59,7 +59,7 @@ class Outputs:
         return {**self.info, "raw_reward": self._engine.tensors["raw_rewards"]}
 
     def give(self, tensor: torch.Tensor) -> Any:
-        """A tensor that belongs to the caller, as `output` asks for it."""
+        """A result as `output` asks for it: a copy, the tensor itself, or an array."""
         return tensor.cpu().numpy() if self._output == "numpy" else tensor
 
     def _observed(self, observations: torch.Tensor) -> Any:

@@ -1,4 +1,4 @@
-"""What `render` returns: a class for each render mode.
+"""Renderers: a class for each render mode.
 
 "mosaic" and "rgb_array" draw the screens when `render` is called. "human" and "rgb_array_list" draw
 them at every reset and step, as in gymnasium.
@@ -38,17 +38,17 @@ class Renderer:
         self.engine, self.title = engine, title
 
     def reset(self, mask: torch.Tensor | None) -> None:
-        """Episodes have begun in the envs of `mask`, (num_envs,) bool, or in all of them."""
+        """Called when episodes have begun in the envs of `mask`, (num_envs,) bool; None: in all."""
 
     def step(self) -> None:
-        """A step has been played."""
+        """Called when a step has been played."""
 
     def render(self) -> Any:
-        """What AtariEnv.render returns."""
+        """The result of AtariEnv.render."""
         logger.warn("render() shows nothing, as the env was made with render_mode=None")
 
     def close(self) -> None:
-        """Frees what it holds."""
+        """Frees its pictures or its window."""
 
     def screens(self) -> np.ndarray:
         """(num_envs, height, 160, 3) uint8: the last frames in color."""
@@ -98,7 +98,7 @@ class PictureLists(Renderer):
             self._screens[i].append(screen.copy())
 
     def reset(self, mask: torch.Tensor | None) -> None:
-        """Forgets the frames of the envs that are reset, and keeps their first new one."""
+        """Deletes the frames of the envs that are reset, and stores their first new one."""
         chosen = (
             list(range(len(self._pal))) if mask is None else torch.nonzero(mask).flatten().tolist()
         )
@@ -107,7 +107,7 @@ class PictureLists(Renderer):
         self._look(chosen)
 
     def step(self) -> None:
-        """Keeps a frame of each env."""
+        """Stores a frame of each env."""
         self._look(list(range(len(self._pal))))
 
     def render(self) -> tuple[list[np.ndarray], ...]:
@@ -144,7 +144,7 @@ class Human(Renderer):
             self._window.show(self._picture())
 
     def render(self) -> None:
-        """The window has been drawn already."""
+        """Returns None: each reset and step has drawn the window already."""
 
     def close(self) -> None:
         """Closes the window."""

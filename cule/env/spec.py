@@ -33,9 +33,9 @@ def spec_of(
     """The spec of an env with these keywords; None for several games, which share no id.
 
     Args:
-        games: what is played.
+        games: the games of the env.
         given: the constructor's keywords and their values.
-        constructor: AtariEnv's.
+        constructor: AtariEnv's constructor.
     """
     registered = gymnasium.registry.get(f"cule/{games[0].ale_id}Preprocessed-v5")
     if registered is None or len(set(games)) > 1:

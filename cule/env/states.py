@@ -1,4 +1,4 @@
-"""Methods of AtariEnv that take states, put them back and copy them."""
+"""Methods of AtariEnv that clone, restore and copy states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from cule.state import State
 
 
 def env_ids_of(consoles: Consoles, env_ids: Any) -> torch.Tensor:
-    """(n,) int64 on the device: the numbers of some envs; None: all.
+    """The numbers of some envs as (n,) int64 on the device.
+
+    Args:
+        consoles: the env's consoles.
+        env_ids: the user's list of envs; None: all.
 
     Raises:
         TypeError, ValueError: `env_ids` is not a list of envs.
@@ -52,7 +56,7 @@ def clone_state(env: HasConsoles, env_ids: Any = None, *, include_rng: bool = Tr
 
 @changes
 def restore_state(env: HasConsoles, state: State, env_ids: Any = None) -> None:
-    """Puts states from clone_state back, one into each of the given envs (None: all).
+    """Restores states from clone_state, one in each of the given envs (None: all).
 
     Raises:
         gymnasium.error.ResetNeeded: before the first reset, envs are left out, or the states
@@ -81,7 +85,7 @@ def copy_state(env: HasConsoles, src_ids: Any, dst_ids: Any, *, include_rng: boo
     Args:
         src_ids: the envs to copy from.
         dst_ids: the envs to copy to.
-        include_rng: as clone_state's.
+        include_rng: as in clone_state.
 
     Raises:
         gymnasium.error.ResetNeeded: there is no state before the first reset.
