@@ -65,8 +65,8 @@ def _version(package: str) -> str | None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """A version's leading numbers: (2, 13, 0) of "2.13.0+cpu"."""
-    found = re.match(r"\d+(\.\d+)*", version)
-    return tuple(map(int, found.group().split("."))) if found else ()
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, match.group().split("."))) if match else ()
 
 
 def _least_versions() -> dict[str, str]:
@@ -81,32 +81,32 @@ def versions() -> Section:
     """The versions of cule, of Python and of the packages that cule needs or can use."""
     from cule import __version__
 
-    found = Section("Versions")
+    section = Section("Versions")
     least = _least_versions()
-    found.lines.append(f"cule {__version__} in {Path(__file__).parent}")
-    found.lines.append(f"Python {platform.python_version()} in {sys.prefix}")
+    section.lines.append(f"cule {__version__} in {Path(__file__).parent}")
+    section.lines.append(f"Python {platform.python_version()} in {sys.prefix}")
     for package in REQUIRED:
         version = _version(package)
         asked = least.get(package, "0")
         if version is None:
-            found.problems.append(f"{package} is not installed: pip install {package}")
+            section.problems.append(f"{package} is not installed: pip install {package}")
             continue
         if _numbers(version) < _numbers(asked):
-            found.problems.append(
+            section.problems.append(
                 f"cule needs {package} {asked} or newer, and {version} is installed: "
                 f"pip install --upgrade {package}"
             )
-        found.lines.append(f"{package} {version}")
-    found.lines.append(
+        section.lines.append(f"{package} {version}")
+    section.lines.append(
         f"torch is built for {f'CUDA {cuda}' if (cuda := torch.version.cuda) else 'the CPU'}"
     )
     there = [f"{package} {version}" for package in OPTIONAL if (version := _version(package))]
     lacking = [package for package in OPTIONAL if not _version(package)]
     if there:
-        found.lines.append(f"optional: {', '.join(there)}")
+        section.lines.append(f"optional: {', '.join(there)}")
     if lacking:
-        found.lines.append(f"optional, not installed: {', '.join(lacking)}")
-    return found
+        section.lines.append(f"optional, not installed: {', '.join(lacking)}")
+    return section
 
 
 # The build and GPUs -----------------------------------------------------------------------------
@@ -114,13 +114,13 @@ def versions() -> Section:
 
 def backends() -> Section:
     """What the compiled module can run on."""
-    found = Section("Backends of this build", ["CPU"])
+    section = Section("Backends of this build", ["CPU"])
     if _core.has_cuda():
         built = ", ".join(f"sm_{architecture}" for architecture in _core.CUDA_ARCHITECTURES)
-        found.lines.append(f"CUDA, with code for {built}")
+        section.lines.append(f"CUDA, with code for {built}")
     else:
-        found.lines.append("no CUDA")
-    return found
+        section.lines.append("no CUDA")
+    return section
 
 
 def _driver_gpus() -> list[str]:
@@ -131,25 +131,25 @@ def _driver_gpus() -> list[str]:
 
 def gpus() -> Section:
     """The GPUs that the driver and torch see, and whether this build serves them."""
-    found = Section("GPUs")
+    section = Section("GPUs")
     listed = _driver_gpus()
     usable = torch.cuda.is_available()
     if not listed and not usable:
-        found.lines.append("none: nvidia-smi and torch find no GPU")
-        return found
-    found.lines += [f"the driver lists {line}" for line in listed]
+        section.lines.append("none: nvidia-smi and torch find no GPU")
+        return section
+    section.lines += [f"the driver lists {line}" for line in listed]
     if not _core.has_cuda():
-        found.problems.append(
+        section.problems.append(
             "this cule was built without CUDA, so envs run on the CPU: install the CUDA "
             "toolkit (nvcc), then build cule again with CULE_CUDA=ON (docs/install.md)"
         )
     if torch.version.cuda is None:
-        found.problems.append(
+        section.problems.append(
             "this torch is a build for the CPU: install one for CUDA "
             "(https://pytorch.org/get-started/locally)"
         )
     elif not usable:
-        found.problems.append(
+        section.problems.append(
             "torch finds no usable GPU though the driver lists some: its CUDA "
             f"({torch.version.cuda}) may be newer than the driver, or CUDA_VISIBLE_DEVICES "
             f"({os.environ.get('CUDA_VISIBLE_DEVICES', 'not set')}) may hide them"
@@ -160,33 +160,35 @@ def gpus() -> Section:
         lacking = missing_code(index) if _core.has_cuda() else None
         served = "" if not _core.has_cuda() else ", not served" if lacking else ", served"
         name = torch.cuda.get_device_name(index)
-        found.lines.append(f"cuda:{index} is {name}, sm_{major}{minor}, {memory:.0f} GiB{served}")
+        section.lines.append(f"cuda:{index} is {name}, sm_{major}{minor}, {memory:.0f} GiB{served}")
         if lacking:
-            found.problems.append(lacking)
-    return found
+            section.problems.append(lacking)
+    return section
 
 
 def compilers() -> Section:
     """The compilers that build cule, and the one that compiles games for a GPU at run time."""
-    found = Section("Compilers")
+    section = Section("Compilers")
     for name, purpose in (("c++", "builds cule"), ("nvcc", "builds it with CUDA")):
         path = shutil.which(name)
         text = (_output_of(path, "--version") or "").splitlines() if path else []
         version = next((line for line in text if "release" in line), text[0] if text else "")
-        found.lines.append(f"{name} ({purpose}): {f'{version}, {path}' if path else 'not found'}")
+        section.lines.append(
+            f"{name} ({purpose}): {f'{version}, {path}' if path else 'not section'}"
+        )
     try:
-        found.lines.append(f"NVRTC (compiles games at run time): {nvrtc.version()}")
+        section.lines.append(f"NVRTC (compiles games at run time): {nvrtc.version()}")
     except (OSError, RuntimeError) as problem:
-        found.lines.append("NVRTC (compiles games at run time): not found")
+        section.lines.append("NVRTC (compiles games at run time): not found")
         if _core.has_cuda() and torch.cuda.is_available():
             package = (
                 f"nvidia-cuda-nvrtc{'-cu12' if (torch.version.cuda or '').startswith('12') else ''}"
             )
-            found.problems.append(
+            section.problems.append(
                 f"envs on a GPU run several times slower than they could: {problem}: "
                 f"pip install {package}"
             )
-    return found
+    return section
 
 
 # ROMs and caches --------------------------------------------------------------------------------
@@ -202,53 +204,55 @@ def _rom_problem(game: Game) -> str | None:
 
 def roms() -> Section:
     """How many of the games' ROMs are found, and where."""
-    found = Section("ROMs")
+    section = Section("ROMs")
     problems = {game.name: problem for game in games() if (problem := _rom_problem(game))}
     with suppress(FileNotFoundError):
         folder = rom_path(games()[0]).parent
         source = f"named by {ROM_DIR_VARIABLE}" if os.environ.get(ROM_DIR_VARIABLE) else "of ale-py"
-        found.lines.append(
+        section.lines.append(
             f"{len(games()) - len(problems)} of {len(games())} in {folder}, {source}"
         )
     if problems:
         name, problem = next(iter(problems.items()))
-        found.problems.append(
+        section.problems.append(
             f"{len(problems)} of {len(games())} games cannot be played. The first, {name}: "
             f"{problem}. Install ale-py, whose wheel carries the ROMs, and unset "
             f"{ROM_DIR_VARIABLE}, or put the missing ROMs into the folder that it names "
             "(roms/README.md)"
         )
-    return found
+    return section
 
 
 def caches() -> Section:
     """The folder that keeps games compiled for a GPU."""
     folder = cache_folder().absolute()
-    found = Section("Caches")
+    section = Section("Caches")
     files = [path for path in folder.glob("*") if path.is_file()] if folder.is_dir() else []
     size = sum(path.stat().st_size for path in files) / 2**20
     count = sum(path.suffix == ".cubin" for path in files)
-    found.lines.append(f"{count} compiled games, {size:.1f} MiB, in {folder}, which can be deleted")
+    section.lines.append(
+        f"{count} compiled games, {size:.1f} MiB, in {folder}, which can be deleted"
+    )
     if not os.access(nearest(folder), os.W_OK) or (folder.exists() and not folder.is_dir()):
-        found.problems.append(
+        section.problems.append(
             f"{folder} cannot be written, so each process compiles its game again: "
             "name another folder in CULE_CACHE_DIR"
         )
     elif folder.is_dir() and not is_own(folder.stat()):
-        found.problems.append(
+        section.problems.append(
             f"{folder} belongs to another user, so nothing is read from it and each process "
             "compiles its game again: name another folder in CULE_CACHE_DIR"
         )
-    return found
+    return section
 
 
 def envs() -> Section:
     """Makes an env on the default device and plays a step in it."""
-    found = Section("Envs")
+    section = Section("Envs")
     game = next((game.name for game in games() if not _rom_problem(game)), None)
     if game is None:
-        found.problems.append("no env can be made without a ROM")
-        return found
+        section.problems.append("no env can be made without a ROM")
+        return section
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the section on GPUs has these problems already
@@ -256,10 +260,10 @@ def envs() -> Section:
         with closing(env):
             env.reset(seed=0)
             env.step([0])
-            found.lines.append(f"made one of {game} on {env.device}, and played a step")
+            section.lines.append(f"made one of {game} on {env.device}, and played a step")
     except (ValueError, RuntimeError, OSError, MemoryError) as problem:
-        found.problems.append(f"an env of {game} cannot be made: {problem}")
-    return found
+        section.problems.append(f"an env of {game} cannot be made: {problem}")
+    return section
 
 
 # The program ------------------------------------------------------------------------------------

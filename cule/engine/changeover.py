@@ -89,7 +89,7 @@ class Changeover:
         # steps that would wait for the device.
         self._marked_ops = [self._room_for_operations(game, i) for i in range(1 + at_first)]
         # What steps run; None if nothing is to be compiled again.
-        self._made: Translation | None = None
+        self._loaded: Translation | None = None
         self._kernel = game, architecture_of(memory.device), backend.plays_in_step(num_envs)
         # None while steps run a kernel of all blocks, or when it is known that they never will.
         self._translating: Translating | None = translating(*self._kernel, at_first)
@@ -116,8 +116,8 @@ class Changeover:
         """
         assert self._translating is not None
         try:
-            made = self._translating.result(progress)
-            if made is None:  # there was no need for another one
+            translation = self._translating.result(progress)
+            if translation is None:  # there was no need for another one
                 self._translating = None
                 return
             # The kernel reads the marked operations, so they are copied first, on the stream that
@@ -126,16 +126,16 @@ class Changeover:
                 room = self._room_for_operations(self._kernel[0], self.kernels + 1)
                 self._marked_ops.append(room)
             on_host, on_device = self._marked_ops[-1]
-            on_host.copy_(torch.from_numpy(made.marked_ops.view(np.uint8)))
+            on_host.copy_(torch.from_numpy(translation.marked_ops.view(np.uint8)))
             on_device.copy_(on_host, non_blocking=True)
-            self._backend.load_translation(made.cubin, on_device.data_ptr())
+            self._backend.load_translation(translation.cubin, on_device.data_ptr())
         except Exception:
-            self._translating = self._made = None
+            self._translating = self._loaded = None
             raise
-        self.translated, self._translating, self._made = True, None, made
+        self.translated, self._translating, self._loaded = True, None, translation
         self.kernels += 1
         self._marked_ops.pop()
-        if not made.whole:
+        if not translation.whole:
             self._translating = translating(*self._kernel, False)
 
     def again(self, states: Callable[[], list[tuple[Group, Snapshot]]]) -> None:
@@ -146,9 +146,9 @@ class Changeover:
         Args:
             states: a function that returns the states of some envs.
         """
-        if self._translating is not None or self._made is None:
+        if self._translating is not None or self._loaded is None:
             return
-        make = functools.partial(translate_again, *self._kernel, self._made.played, states())
+        make = functools.partial(translate_again, *self._kernel, self._loaded.played, states())
         self._translating = Translating(self._kernel[0], make)
 
     def _change_over_or_warn(self, progress: bool = False) -> None:

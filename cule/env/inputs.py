@@ -78,11 +78,11 @@ class Inputs:
 
     def _put(self, name: str, rows: torch.Tensor | slice | None, values: torch.Tensor) -> None:
         """Copies values to some rows of a tensor; None: to all."""
-        kept = self._engine.tensors[name]
+        target = self._engine.tensors[name]
         if rows is None:
-            kept.copy_(values)
+            target.copy_(values)
         else:
-            kept[rows] = values.to(kept.dtype)
+            target[rows] = values.to(target.dtype)
 
     def _set_player_b(self, actions: Any) -> None:
         engine = self._engine
@@ -98,8 +98,8 @@ class Inputs:
         numbers = check_numbers(
             "player_b_actions", actions, engine.num_envs, len(ACTIONS), engine.device
         )
-        kept = engine.tensors.get("actions_b")
-        if kept is None:
-            kept = self._per_env(torch.zeros, torch.int32)
-        kept.copy_(numbers)
-        engine.memory.place("actions_b", kept)
+        target = engine.tensors.get("actions_b")
+        if target is None:
+            target = self._per_env(torch.zeros, torch.int32)
+        target.copy_(numbers)
+        engine.memory.place("actions_b", target)

@@ -142,11 +142,11 @@ def calibrate(options: argparse.Namespace) -> None:
     program = _measured(options) if options.command else None
     options.out.parent.mkdir(parents=True, exist_ok=True)
     check_output("--out", options.out)
-    found = calibration.calibrate(program, options.repeats, _tell)
-    found.write(options.out)
-    print(f"annotation {found.annotation:8.0f} ns\nboundary   {found.boundary:8.0f} ns")
-    print(f"operator   {found.operator:8.0f} ns")
-    for name, cost in found.apis.items():
+    costs = calibration.calibrate(program, options.repeats, _tell)
+    costs.write(options.out)
+    print(f"annotation {costs.annotation:8.0f} ns\nboundary   {costs.boundary:8.0f} ns")
+    print(f"operator   {costs.operator:8.0f} ns")
+    for name, cost in costs.apis.items():
         print(f"{name:<24} {cost:8.0f} ns")
     print(f"The calibration is in {options.out}.")
 

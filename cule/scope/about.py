@@ -76,12 +76,12 @@ def parse_about(content: bytes) -> dict[str, Any]:
         raise InvalidValue(f"it has version {about['version']}, this cule reads {VERSION}")
     samples = about.get("utilization", [])
     about["utilization"] = [tuple(sample) for sample in samples]
-    found: dict[str, Any] = dict(formed(about, About))
-    if found.get("window") is not None:
-        start, end = (check_time(time) for time in found["window"])
+    values: dict[str, Any] = dict(formed(about, About))
+    if values.get("window") is not None:
+        start, end = (check_time(time) for time in values["window"])
         if start >= end:
             raise InvalidValue("its window ends before it begins")
-    return found
+    return values
 
 
 def graphs_of(about: dict[str, Any]) -> dict[int, list[Node]]:

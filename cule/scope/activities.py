@@ -27,8 +27,8 @@ def check_torch() -> None:
     Raises:
         ImportError: it is not.
     """
-    found = tuple(int(number) for number in re.findall(r"\d+", torch.__version__)[:2])
-    if found < LEAST_TORCH:
+    version = tuple(int(number) for number in re.findall(r"\d+", torch.__version__)[:2])
+    if version < LEAST_TORCH:
         wanted = ".".join(map(str, LEAST_TORCH))
         raise MissingPackage(
             f"expected torch {wanted} or newer for cule.scope, got {torch.__version__}; the rest "

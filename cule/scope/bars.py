@@ -26,12 +26,12 @@ HEIGHT, BAR_WIDTH, LEAST_WIDTH = 4.8, 0.9, 6.4  # inches
 
 def segments(rows: Sequence[Row], iterations: int) -> dict[str, dict[tuple[str, str], float]]:
     """Milliseconds an iteration by operation, and by resource and level."""
-    found: dict[str, dict[tuple[str, str], float]] = {}
+    bars: dict[str, dict[tuple[str, str], float]] = {}
     for row in rows:
-        of_operation = found.setdefault(row.operation, {})
+        of_operation = bars.setdefault(row.operation, {})
         cell = (row.resource, row.level)
         of_operation[cell] = of_operation.get(cell, 0) + 1e3 * row.seconds / max(iterations, 1)
-    return found
+    return bars
 
 
 def _draw(axes: Any, place: int, of_operation: Mapping[tuple[str, str], float]) -> None:

@@ -113,12 +113,12 @@ def rows_of(lane: Lane, process: Process, cells: Cells | None = None) -> list[Ro
 
 def transitions_of(lane: Lane, cells: Cells) -> list[Transitions]:
     """The transitions of a lane."""
-    found: Counter[tuple[Key, str, str]] = Counter()
+    counts: Counter[tuple[Key, str, str]] = Counter()
     for (key, _, source, target), count in cells.transitions.items():
-        found[key, source, target] += count
+        counts[key, source, target] += count
     return [
         Transitions(lane.name, key.phase, key.operation, source, target, count)
-        for (key, source, target), count in sorted(found.items())
+        for (key, source, target), count in sorted(counts.items())
     ]
 
 
@@ -143,13 +143,13 @@ def gpu_times(lane: Lane, process: Process) -> list[GpuTime]:
         by_device.setdefault(work.device, {}).setdefault(work.key, []).append(
             clipped(work, process)
         )
-    found = []
+    times = []
     for device, by_key in sorted(by_device.items()):
         everything = union(interval for of_key in by_key.values() for interval in of_key)
         for key, intervals in sorted(by_key.items()):
             others = union(i for other, some in by_key.items() if other != key for i in some)
-            found.append(GpuTime(
+            times.append(GpuTime(
                 lane.name, *key, device, union(intervals) / 1e9, (everything - others) / 1e9,
                 len(intervals),
             ))  # fmt: skip
-    return found
+    return times

@@ -157,8 +157,8 @@ def fitted(costs: Costs, program: Program, turns: Sequence[Sequence[Process]]) -
     costs.about |= {
         "command": shlex.join(program.command), "iterations": list(program.iterations),
         "together": program.together, "scales": scales,
-        "seconds": {name_of(kind): [one.seconds for one in found]
-                    for kind, found in zip(kinds(), windows, strict=True)},
+        "seconds": {name_of(kind): [one.seconds for one in processes]
+                    for kind, processes in zip(kinds(), windows, strict=True)},
     }  # fmt: skip
     return costs
 

@@ -98,7 +98,7 @@ class Collected:
         Args:
             offset: the result of clock_offset(), which is added to all times.
         """
-        found = []
+        entries = []
         for key, lists in list(self._lists.items()):
             entry: dict[str, Any] = {"thread": lists.number, "pthread": key, "name": lists.name}
             for name, times in (("marks", 1), ("calls", 2), ("replays", 2)):
@@ -109,8 +109,8 @@ class Collected:
                     [*(time + offset for time in one[:times]), *one[times:]] for one in fresh
                 ]
             if entry["marks"] or entry["calls"] or entry["replays"]:
-                found.append(entry)
-        return found
+                entries.append(entry)
+        return entries
 
 
 def add_entry(process: Process, entry: dict[str, Any]) -> None:

@@ -39,12 +39,12 @@ class Change:
 def per_iteration(recording: Recording) -> dict[tuple[str, str, str, str], float]:
     """Milliseconds an iteration by process, operation, resource and level."""
     count = {one.process.name: max(one.process.iterations, 1) for one in recording.processes}
-    found: dict[tuple[str, str, str, str], float] = {}
+    cells: dict[tuple[str, str, str, str], float] = {}
     for row in recording.breakdown():
         cell = (row.process, row.operation, row.resource, row.level)
         iterations = count[row.process.partition(":")[0]]
-        found[cell] = found.get(cell, 0.0) + 1e3 * row.seconds / iterations
-    return found
+        cells[cell] = cells.get(cell, 0.0) + 1e3 * row.seconds / iterations
+    return cells
 
 
 def compare(before: Recording, after: Recording) -> list[Change]:

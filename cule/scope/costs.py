@@ -74,8 +74,8 @@ class Costs:
             ValueError: it cannot be read, or has none.
         """
         try:
-            found = json.loads(content_of(Path(path)))
-            costs = cls(**found)
+            values = json.loads(content_of(Path(path)))
+            costs = cls(**values)
             numbers = [getattr(costs, one.name) for one in dataclasses.fields(cls)[:4]]
             numbers += [costs.graph_node, costs.graph_node_gpu, *costs.apis.values()]
             if not all(float(number) >= 0 for number in numbers):

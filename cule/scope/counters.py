@@ -142,7 +142,7 @@ def weighed(work: Iterable[Work], counted: dict[str, Counted]) -> tuple[float, f
     active = issued = 0.0
     for one in work:
         if one.kind == "kernel":
-            found = counted.get(one.name, average)
-            active += (one.end - one.start) * found.active / 100
-            issued += (one.end - one.start) * found.issued / 100
+            counters = counted.get(one.name, average)
+            active += (one.end - one.start) * counters.active / 100
+            issued += (one.end - one.start) * counters.issued / 100
     return active, issued

@@ -80,7 +80,7 @@ def gpu_use(processes: Sequence[Process], folder: Path) -> list[GpuUse]:
             if gpu["index"] in busy:
                 users.setdefault(gpu["uuid"], []).append((process, gpu["index"]))
                 names[gpu["uuid"]] = gpu["name"]
-    found = []
+    uses = []
     for uuid, of_gpu in users.items():
         window = max(p.end for p, _ in of_gpu) - min(p.start for p, _ in of_gpu)
         ran = union(
@@ -90,9 +90,9 @@ def gpu_use(processes: Sequence[Process], folder: Path) -> list[GpuUse]:
             if work.device == device and work.key.operation != BOOKKEEPING
         )
         multiprocessors, slots = _counters(of_gpu, window, folder)
-        found.append(GpuUse(
+        uses.append(GpuUse(
             names[uuid], uuid, tuple(process.name for process, _ in of_gpu),
             _nvml([process for process, _ in of_gpu], uuid), 100 * ran / window, multiprocessors,
             slots,
         ))  # fmt: skip
-    return found
+    return uses

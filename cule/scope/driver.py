@@ -74,10 +74,10 @@ class Driver:
         status, number, graph = c_int(), c_uint64(), c_void_p()
         arguments = c_void_p(stream), byref(status), byref(number), byref(graph), None, None
         # The call of CUDA 12.3, which also gives edges; drivers before it have the older one.
-        found = self._call("cuStreamGetCaptureInfo_v3", *arguments, None) or self._call(
+        succeeded = self._call("cuStreamGetCaptureInfo_v3", *arguments, None) or self._call(
             "cuStreamGetCaptureInfo_v2", *arguments
         )
-        return (graph.value or 0) if found and status.value == 1 else 0
+        return (graph.value or 0) if succeeded and status.value == 1 else 0
 
     def count(self, graph: int) -> int:
         """How many nodes a graph has."""
@@ -143,12 +143,12 @@ def demangled(name: str) -> str:
         library = ctypes.CDLL("libstdc++.so.6")
         library.__cxa_demangle.restype = c_void_p
         status = c_int()
-        found = library.__cxa_demangle(name.encode(), None, None, byref(status))
-        if status.value != 0 or not found:
+        pointer = library.__cxa_demangle(name.encode(), None, None, byref(status))
+        if status.value != 0 or not pointer:
             return name
-        text = ctypes.cast(found, c_char_p).value or b""
+        text = ctypes.cast(pointer, c_char_p).value or b""
         library.free.argtypes = [c_void_p]
-        library.free(found)
+        library.free(pointer)
     except (OSError, AttributeError):
         return name
     return text.decode()

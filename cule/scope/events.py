@@ -33,10 +33,10 @@ def whole(value: Any) -> int:
     Raises:
         OverflowError, TypeError, ValueError: it is none, or is larger than any can be.
     """
-    found = int(value)
-    if abs(found) >= _MOST:
+    number = int(value)
+    if abs(number) >= _MOST:
         raise InvalidValue("a number is above 2**64")
-    return found
+    return number
 
 
 def check_time(value: Any) -> int:
@@ -45,10 +45,10 @@ def check_time(value: Any) -> int:
     Raises:
         OverflowError, TypeError, ValueError: it is none.
     """
-    found = whole(value)
-    if found < 0:
-        raise InvalidValue(f"{found} is no time")
-    return found
+    time = whole(value)
+    if time < 0:
+        raise InvalidValue(f"{time} is no time")
+    return time
 
 
 def span(start: Any, end: Any) -> tuple[int, int]:

@@ -62,10 +62,10 @@ class Owners:
 
     @staticmethod
     def _innermost(opened: list[Mark]) -> Key:
-        found = {"phase": "", "operation": UNATTRIBUTED}
+        names = {"phase": "", "operation": UNATTRIBUTED}
         for mark in opened:
-            found[mark.kind] = mark.name
-        return Key(found["phase"], found["operation"])
+            names[mark.kind] = mark.name
+        return Key(names["phase"], names["operation"])
 
     def at(self, time: int) -> Key:
         """The owner at a time."""

@@ -112,8 +112,8 @@ def match(works: Sequence[Work], nodes: Sequence[Node]) -> list[int] | None:
     """
     if len(works) != len(nodes):
         return None
-    found = _by_ids(works, nodes)
-    return _by_order(works, nodes) if found is None else found
+    indices = _by_ids(works, nodes)
+    return _by_order(works, nodes) if indices is None else indices
 
 
 def _by_name(works: Sequence[Work], nodes: Sequence[Node]) -> list[int | None]:
@@ -126,12 +126,12 @@ def _by_name(works: Sequence[Work], nodes: Sequence[Node]) -> list[int | None]:
         work = works[place]
         name = work.name if work.kind == "kernel" else ""
         there.setdefault((work.kind, name, work.grid, work.bytes), []).append(place)
-    found: list[int | None] = [None] * len(works)
+    indices: list[int | None] = [None] * len(works)
     for key, places in there.items():
         if len(places) == len(wanted.get(key, ())):
             for place, index in zip(places, wanted[key], strict=True):
-                found[place] = index
-    return found
+                indices[place] = index
+    return indices
 
 
 def _operation(node: Node) -> str | None:
@@ -147,14 +147,14 @@ def operations_of(works: Sequence[Work], nodes: Sequence[Node]) -> Owned | None:
     exact = match(works, nodes)
     if exact is not None:
         return Owned([_operation(nodes[index]) for index in exact])
-    found = _by_name(works, nodes)
-    guessed = found.count(None)
+    indices = _by_name(works, nodes)
+    guessed = indices.count(None)
     if 2 * guessed > len(works):
         return None
     operations: list[str | None] = [None] * len(works)
     newest: dict[int, str | None] = {}
     for place in _in_order(works):
-        index, stream = found[place], works[place].stream
+        index, stream = indices[place], works[place].stream
         operations[place] = newest.get(stream) if index is None else _operation(nodes[index])
         if operations[place] != BOOKKEEPING:
             newest[stream] = operations[place]

@@ -72,10 +72,10 @@ def _kind(work: Work) -> _Kind:
 
 
 def _lengths(work: Iterable[Work]) -> dict[_Kind, list[int]]:
-    found: dict[_Kind, list[int]] = {}
+    lengths: dict[_Kind, list[int]] = {}
     for one in work:
-        found.setdefault(_kind(one), []).append(one.end - one.start)
-    return found
+        lengths.setdefault(_kind(one), []).append(one.end - one.start)
+    return lengths
 
 
 def _meets(works: Iterable[Work], others: Iterable[Work]) -> bool:
@@ -104,7 +104,7 @@ def overlaps_of(process: Process, alone: Sequence[Process] = ()) -> list[Overlap
     for work in process.work:
         by_key.setdefault(work.key, []).append(work)
     reference = _lengths(work for other in alone for work in other.work)
-    found = []
+    overlaps = []
     for key, works in by_key.items():
         rest = {other: some for other, some in by_key.items() if other != key}
         others = _Others(work for some in rest.values() for work in some)
@@ -121,8 +121,8 @@ def overlaps_of(process: Process, alone: Sequence[Process] = ()) -> list[Overlap
         names = tuple(
             sorted(other.operation for other, some in rest.items() if _meets(works, some))
         )
-        found.append(Overlap(
+        overlaps.append(Overlap(
             process.name, key.operation, names, sum(shared) / 1e9,
             _slowed(_lengths(beside), reference or _lengths(by_itself)),
         ))  # fmt: skip
-    return found
+    return overlaps

@@ -43,17 +43,17 @@ class Analysed:
 
 def analyse(process: Process, costs: Costs | None = None) -> Analysed:
     """Divides a process's window among operations; with costs, takes the book-keeping out first."""
-    found = Analysed(process, assemble(process))
-    found.recorded_seconds = found.seconds
-    found.cells = [sweep(lane, process.start, process.end) for lane in found.lanes]
+    analysed = Analysed(process, assemble(process))
+    analysed.recorded_seconds = analysed.seconds
+    analysed.cells = [sweep(lane, process.start, process.end) for lane in analysed.lanes]
     if costs is not None:
-        counted = found.cells
-        corrected(process, found.lanes, costs)
-        found.cells = [sweep(lane, process.start, process.end) for lane in found.lanes]
+        counted = analysed.cells
+        corrected(process, analysed.lanes, costs)
+        analysed.cells = [sweep(lane, process.start, process.end) for lane in analysed.lanes]
         # Calls that were nothing but book-keeping have no length now, but they were calls.
-        for cells, before in zip(found.cells, counted, strict=True):
+        for cells, before in zip(analysed.cells, counted, strict=True):
             cells.transitions, cells.apis = before.transitions, before.apis
-    return found
+    return analysed
 
 
 class Recording:

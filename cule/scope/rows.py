@@ -41,12 +41,12 @@ def json_rows(recording: Recording) -> list[dict[str, Any]]:
 
 def _operations(recording: Recording, name: str, count: int) -> dict[str, dict[str, float]]:
     """Milliseconds an iteration of each operation of a process."""
-    found: dict[str, dict[str, float]] = {}
+    operations: dict[str, dict[str, float]] = {}
     columns = ("milliseconds", *RESOURCES, *LEVELS, "hidden", "gpu_work", "kernels", "transitions")
     for row in recording.breakdown():
         if row.process != name:
             continue
-        of = found.setdefault(row.operation, dict.fromkeys(columns, 0.0))
+        of = operations.setdefault(row.operation, dict.fromkeys(columns, 0.0))
         milliseconds = 1e3 * row.seconds / count
         for column in ("milliseconds", row.resource, *filter(None, [row.level])):
             of[column] += milliseconds
@@ -54,12 +54,12 @@ def _operations(recording: Recording, name: str, count: int) -> dict[str, dict[s
         of["transitions"] += row.transitions / count
     for work in recording.gpu():
         if work.process == name:
-            of = found.setdefault(work.operation, dict.fromkeys(columns, 0.0))
+            of = operations.setdefault(work.operation, dict.fromkeys(columns, 0.0))
             of["gpu_work"] += 1e3 * work.seconds / count
             of["kernels"] += work.kernels / count
     return {
         operation: {column: round(value, 5) for column, value in of.items()}
-        for operation, of in found.items()
+        for operation, of in operations.items()
     }
 
 

@@ -161,8 +161,8 @@ def test_a_game_is_translated_again_while_it_is_played(
     offsets = [instruction.offset for block in few for instruction in block]
     reached[offsets] = translation.profile(found)[offsets]
     changeover = pair.gpu._changeover
-    assert changeover is not None and changeover._made is not None
-    changeover._made = changeover._made._replace(played=reached)
+    assert changeover is not None and changeover._loaded is not None
+    changeover._loaded = changeover._loaded._replace(played=reached)
     monkeypatch.setattr("cule.translation.executed.LEAST_COUNT", 600)
     assert not pair.gpu.translate_again(states), "it looks, and compiles"
     assert pair.gpu.wait_until_translated()
