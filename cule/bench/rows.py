@@ -135,7 +135,7 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
         if lines.damaged and not lines.good:
             number, error = lines.damaged[0]
             raise InvalidValue(f"expected a row of results, got line {number} of {path}: {error}")
-        rows += [row for row in lines.kept("row of results") if row is not None]
+        rows += [row for row in lines.usable("row of results") if row is not None]
     return rows
 
 

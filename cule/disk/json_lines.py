@@ -30,7 +30,7 @@ class Lines(Generic[T]):
     good: list[T]
     damaged: list[tuple[int, Exception]]
 
-    def kept(self, what: str) -> list[T]:
+    def usable(self, what: str) -> list[T]:
         """The good lines, after a warning for each damaged one.
 
         Args:

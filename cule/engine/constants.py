@@ -1,4 +1,4 @@
-"""What all envs of a batch read and none writes: the consoles' settings, ROMs, tables."""
+"""The constants that all envs of a batch read: the consoles' settings, ROMs, tables."""
 
 from __future__ import annotations
 

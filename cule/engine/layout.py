@@ -33,7 +33,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Layout:
-    """What determines a batch's tensors, and which tensors these are.
+    """The names, shapes and dtypes of a batch's tensors, and what determines them.
 
     Attributes:
         groups: the groups of envs, each with its game, mode and difficulty.

@@ -1,1 +1,1 @@
-"""What `cule.AtariEnv` is made of."""
+"""The parts of `cule.AtariEnv`."""

@@ -135,7 +135,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     Raises:
         OSError: the file cannot be read.
     """
-    return read_lines(path, dict).kept("row of results")
+    return read_lines(path, dict).usable("row of results")
 
 
 def append_row(path: Path, row: Mapping[str, Any], *, once: bool = False) -> None:

@@ -137,7 +137,7 @@ def clipped(work: Work, process: Process) -> tuple[int, int]:
 
 
 def gpu_times(lane: Lane, process: Process) -> list[GpuTime]:
-    """What the GPUs did for each operation of a lane."""
+    """The time of the GPUs for each operation of a lane."""
     by_device: dict[int, dict[Key, list[tuple[int, int]]]] = {}
     for work in lane.work:
         by_device.setdefault(work.device, {}).setdefault(work.key, []).append(

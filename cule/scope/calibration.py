@@ -125,7 +125,11 @@ def kinds() -> list[Kind]:
 
 
 def costs_of_loops(progress: Callable[[str], None]) -> Costs:
-    """What book-keeping costs in small loops."""
+    """The costs of book-keeping in small loops.
+
+    Args:
+        progress: called with a text that says which measurement comes next.
+    """
     progress("small loops")
     costs = measure_loops()
     device = torch.device(default_device())
@@ -138,7 +142,7 @@ def costs_of_loops(progress: Callable[[str], None]) -> Costs:
 
 
 def fitted(costs: Costs, program: Program, turns: Sequence[Sequence[Process]]) -> Costs:
-    """What book-keeping costs in a program.
+    """The costs of book-keeping in a program.
 
     Args:
         costs: of small loops.
@@ -164,7 +168,7 @@ def fitted(costs: Costs, program: Program, turns: Sequence[Sequence[Process]]) -
 
 
 def calibrate(program: Program | None, repeats: int, progress: Callable[[str], None]) -> Costs:
-    """What book-keeping costs, in a program if there is one.
+    """Measures the costs of book-keeping: in small loops, and in a program if there is one.
 
     Args:
         program: the program.

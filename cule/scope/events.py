@@ -117,7 +117,7 @@ class Call:
 
 @dataclass(slots=True)
 class Work:
-    """What a GPU did: a kernel, a copy or a memset.
+    """Work of a GPU: a kernel, a copy or a memset.
 
     Attributes:
         start: when it began.

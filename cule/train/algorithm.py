@@ -1,4 +1,4 @@
-"""What a user writes: an algorithm."""
+"""Algorithm, the class that a user derives an algorithm from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Nets(SimpleNamespace):
 
 @dataclass(frozen=True)
 class Context:
-    """What a training gives the constructor of its algorithm.
+    """The argument of an algorithm's constructor besides the settings.
 
     Attributes:
         device: where networks compute, and where all tensors are.
@@ -48,7 +48,9 @@ class Context:
 
 
 class Algorithm(Generic[A]):
-    """What a user derives an algorithm from: what is stored of a step, how to act, when to learn.
+    """An algorithm: the values that are stored of a step, how to act, when and from what to learn.
+
+    Derive from it, and override at least `networks`, `act`, `learning`, `loss` and `scores`.
 
     Args:
         args: the settings.

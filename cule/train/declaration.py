@@ -59,7 +59,7 @@ def check_kinds(attribute: str, kinds: Any) -> None:
 
 
 class Declaration:
-    """What Algorithm.declare declares a program to.
+    """The argument of Algorithm.declare, which takes what the algorithm declares.
 
     Args:
         num_envs: the envs of this process.

@@ -41,7 +41,7 @@ class Args:
     explain: bool = False
     """print the plan, and do not train"""
     tuned: bool = False
-    """use what cule.train.tune has found for this game and device, for settings that have their
+    """use the result of cule.train.tune for this game and device, for settings that have their
     defaults"""
     emulator: Literal["cule", "ale-py"] = "cule"
     """cule, or ale-py on the CPU to compare with"""

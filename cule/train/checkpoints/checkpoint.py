@@ -73,7 +73,7 @@ class Writer:
     All processes have to call each of its methods but `close`, at the same iteration.
 
     Args:
-        folder: where checkpoints go; made if it is missing.
+        folder: the folder of checkpoints, which is created if it is missing.
         processes: the processes.
     """
 

@@ -101,6 +101,6 @@ class Receiver:
 
 
 def _started(work: dist.Work | None) -> dist.Work:
-    """What isend and irecv return to members of a group."""
+    """The result of isend and irecv, which is not None for members of a group."""
     assert work is not None
     return work

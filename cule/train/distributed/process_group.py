@@ -102,11 +102,11 @@ class ProcessGroup:
 
     @property
     def role(self) -> str:
-        """What this process does, in a word."""
+        """The role of this process: "acting", "learning" or "acting and learning"."""
         return self.role_of(self.rank)
 
     def role_of(self, rank: int) -> str:
-        """What a process does, in a word."""
+        """The role of a process, as `role`."""
         acts, learns = (rank in self.ranks(part) for part in BOTH)
         return "acting and learning" if acts and learns else "acting" if acts else "learning"
 

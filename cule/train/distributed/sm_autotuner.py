@@ -116,7 +116,7 @@ class SmAutotuner:
             before = after
 
     def _untried(self, done: set[Way]) -> Way | None:
-        """What to measure next: a way that differs in one thing from the best; None: all are."""
+        """A way to measure that differs in one thing from the best; None: all of them are done."""
         best, ordered = self._best
         more = [number for number in self._numbers if number > best][:1]
         fewer = [number for number in self._numbers if number < best][-1:]

@@ -111,7 +111,7 @@ def _driver() -> Any:
 
 
 def _result(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of the driver returns besides its status.
+    """Calls a function of the driver; returns its results without the status.
 
     Raises:
         RuntimeError: it failed.

@@ -38,7 +38,7 @@ def in_parts(number: int, count: int) -> list[slice]:
 
 
 class Env(Protocol):
-    """What training uses of an environment. All tensors are on `device`."""
+    """The methods of a vector env that training uses. All tensors are on `device`."""
 
     num_envs: int
     device: torch.device
@@ -133,10 +133,10 @@ def make_env(
     Args:
         emulator: "cule" or "ale-py".
         game: a game both know, such as "pong".
-        num_envs: how many.
-        device: where observations are wanted, and where cule emulates unless `env_device` says it.
+        num_envs: how many envs there are.
+        device: the device of the observations, and of cule's emulation without an `env_device`.
         life_loss_ends: a lost life is reported as a termination, though the game goes on.
-        repeat_action_probability: of sticky actions.
+        repeat_action_probability: the probability of sticky actions.
         full_action_space: offer all 18 actions, not only those that matter in the game.
         max_frames: after which an episode is truncated.
         num_threads: on the CPU; 0: one for each core.

@@ -126,7 +126,7 @@ class Evaluator:
         over, lock = threading.Event(), threading.Lock()
         parts, first = iter(self._parts), self._parts[0].start
         scores = np.zeros(self._parts[-1].stop - first)
-        # A thread has to be told on which stream the weights were made.
+        # Each thread has a current stream of its own; the weights are on this thread's.
         cuda = self.device.type == "cuda"
         stream = torch.cuda.current_stream(self.device) if cuda else None
 

@@ -54,7 +54,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     Raises:
         OSError: it cannot be read.
     """
-    return read_lines(path, parse_line).kept("line of a log")
+    return read_lines(path, parse_line).usable("line of a log")
 
 
 def cut_log(path: Path, trained: int, evaluated: int) -> None:

@@ -24,7 +24,7 @@ class Board:
     """Writes a file of events.
 
     Args:
-        folder: where the file goes; made if it is missing.
+        folder: the folder of the file, which is created if it is missing.
         begin: TensorBoard then ignores the events of this and later steps in earlier files; 0: it
             ignores none.
 

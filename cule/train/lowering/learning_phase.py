@@ -179,7 +179,14 @@ def _declare_preparation(
 def prepared(
     p: Parts, windows: Mapping[str, Window], modules: Sequence[Any], asked: set[str]
 ) -> Mapping[str, torch.Tensor]:
-    """What `prepare` returns; adds the names of what it reads to `asked`."""
+    """Calls `prepare` and checks its result; adds the names of the parts that it reads to `asked`.
+
+    Args:
+        p: the parts of the program.
+        windows: the windows of the batch's parts, by name.
+        modules: the networks that it gets.
+        asked: gets the names.
+    """
     parts: dict[str, Callable[[], torch.Tensor]] = {
         name: lambda window=window: window.all()  # type: ignore[misc]
         for name, window in windows.items()
@@ -194,7 +201,7 @@ def prepared(
 
 
 def _probe_preparation(p: Parts, reads: Mapping[str, Access]) -> tuple[set[str], list[str]]:
-    """What `prepare` reads and what it returns, from a call with zeros."""
+    """Calls `prepare` with zeros; returns the parts that it reads, and the names of its results."""
     asked: set[str] = set()
     windows = {name: p.blank(access) for name, access in reads.items()}
     result = prepared(p, windows, p.learned, asked)

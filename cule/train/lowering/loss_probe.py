@@ -16,7 +16,7 @@ from cule.train.lowering.parts import Parts
 
 @dataclass(frozen=True)
 class LossProbe:
-    """What a first call of a loss has shown.
+    """The result of a first call of a loss.
 
     Attributes:
         names: what is logged of each update: what it returns besides "loss", and "grad_norm".

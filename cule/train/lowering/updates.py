@@ -23,7 +23,7 @@ from cule.train.plan.stores import Window
 
 @dataclass(frozen=True)
 class Samples:
-    """What the updates of a phase learn from.
+    """The steps that the updates of a phase learn from.
 
     Attributes:
         windows: the windows of all steps that are learned from, by name.

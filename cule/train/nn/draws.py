@@ -23,7 +23,7 @@ FACTORS, BUMPS, ROUNDS, WORD = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85
 
 @dataclass
 class _Key:
-    """Whose numbers are drawn.
+    """The key of the numbers that are drawn.
 
     Attributes:
         seed: of the run, below 2**63.

@@ -1,4 +1,4 @@
-"""Where the matrices of a network's layers are in memory."""
+"""The places of the matrices of a network's layers in memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """Where a matrix is in the vector of all parameters, and in the stacks' memory.
+    """The place of a matrix in the vector of all parameters, and in the stacks' memory.
 
     Attributes:
         begin: its first number in the vector.

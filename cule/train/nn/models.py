@@ -101,7 +101,7 @@ class Layers(nn.Sequential):
     """Layers, one after the other. A kernel adds a bias and applies the ReLU that follows."""
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """What the last layer gives."""
+        """The output of the last layer."""
         if not kernels.serve(values):
             return super().forward(values)
         from cule.train.nn.kernels import layers

@@ -34,7 +34,7 @@ def signed_root(rewards: torch.Tensor) -> torch.Tensor:
 
 
 def learned_rewards(kind: RewardName) -> LearnedRewards:
-    """What turns a step's rewards and infos into the rewards that are learned from.
+    """The function from a step's rewards and infos to the rewards that are learned from.
 
     Args:
         kind: clipped: those of the step, which of a game's are -1, 0 or 1. root: those of the infos

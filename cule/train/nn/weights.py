@@ -112,7 +112,7 @@ class Weights:
                 place.copy_(torch.cat(flat))
 
     def state_dict(self) -> list[torch.Tensor]:
-        """What the optimizer updates."""
+        """The parameters that the optimizer updates, float32."""
         return [p.detach() for p in self.parameters]
 
     @torch.no_grad()

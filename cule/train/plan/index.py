@@ -201,7 +201,7 @@ class Domain:
 
     @property
     def loop(self) -> tuple[int, int, int]:
-        """What operations have in common that share a loop."""
+        """A key that is equal for operations that share a loop: every, start, times."""
         return self.every, self.start % self.every, self.times
 
     def isl(self) -> str:

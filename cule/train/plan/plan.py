@@ -103,7 +103,7 @@ class Plan:
         """Executes some iterations. Does not wait for a GPU.
 
         Args:
-            iterations: how many.
+            iterations: how many iterations.
             progress: called with the steps so far while they are executed; on a GPU after an
                 iteration is launched.
             captured: use CUDA graphs, if the plan has them.

@@ -54,7 +54,7 @@ def in_force(trainer: Trainer) -> dict[str, Any]:
 
 
 def part_trained(device: torch.device, standing: Standing) -> dict[str, Any]:
-    """Where this process trained, when it began and when it ended, in seconds since 1970."""
+    """[device, begin, end] of this process's training, in seconds since 1970, as `parts_in`."""
     if standing.trained is None:
         return {}
     begin, end = (round(when, 3) for when in standing.trained)

@@ -144,7 +144,7 @@ class Sweep:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """What `run` returns."""
+        """The rows of results that `run` returns."""
         rows = []
         for state in self.states:
             job = state.job

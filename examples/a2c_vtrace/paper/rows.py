@@ -76,7 +76,7 @@ def read(paths: Iterable[Path]) -> list[Row]:
         lines = read_lines(path, lambda values: {**values, "mode": values["mode"]})
         if lines.damaged and not lines.good:
             raise InvalidValue(f"expected a file of JSON lines, got {path} ({lines.damaged[0][1]})")
-        rows += [Row(row, path.name, facts(row)) for row in lines.kept("row of results")]
+        rows += [Row(row, path.name, facts(row)) for row in lines.usable("row of results")]
     # A failed case has no speed. Trainings that share a GPU say nothing of what one takes.
     return [
         row

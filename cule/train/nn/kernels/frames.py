@@ -18,7 +18,7 @@ BLOCK = 1024
 
 
 class FrameRing(Protocol):
-    """What stacks need of a ring; see cule/train/nn/frame_ring.py."""
+    """The attributes of a FrameRing (cule/train/nn/frame_ring.py) that stacks use."""
 
     words: torch.Tensor
     age: torch.Tensor

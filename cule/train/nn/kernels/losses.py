@@ -101,7 +101,7 @@ def _clipped_loss(
 
 
 class _Loss(torch.autograd.Function):
-    """What a kernel computes: the loss and its parts, of which only the loss has a gradient."""
+    """A loss and its parts from a kernel; only the loss has a gradient."""
 
     @staticmethod
     def forward(

@@ -1,4 +1,4 @@
-"""What Muon does before and after it makes matrices orthogonal, for all of them in one pass each.
+"""Muon's work before and after it makes matrices orthogonal, for all of them in one pass each.
 
 Weights of layers are matrices in a vector. A matrix in a stack has zeros around it, and may be
 transposed there.
@@ -18,7 +18,7 @@ BLOCK = 1024
 
 
 def table_of(places: Sequence[Place], device: torch.device) -> torch.Tensor:
-    """What each program reads, (programs, 8) int64: it has up to BLOCK numbers of one matrix.
+    """The table of the kernels' programs, (programs, 8) int64; each has up to BLOCK numbers.
 
     The columns: `begin`, the first of its numbers, how many the matrix has, `columns`, `to`, `row`,
     `column` and the matrix' number.
