@@ -67,7 +67,7 @@ class _Source:
         key = hashlib.sha256(repr(made_from).encode()).hexdigest()
         self._path = cache_folder() / f"{game.name}-{architecture}-{key[:16]}.cubin"
 
-    def kept(self) -> bytes | None:
+    def from_cache(self) -> bytes | None:
         """The cubin in cache_folder(); None if it is missing, damaged or another user's."""
         try:
             with _FILE.reading(self._path, own=True) as file:
@@ -101,13 +101,13 @@ def translate(
     """
     blocks = blocks_of(game)
     source = _Source(game, architecture, blocks, in_step)
-    cubin = source.kept()
+    cubin = source.from_cache()
     frequent = most_frequent(game, blocks)
     whole = cubin is not None or not at_first or len(frequent) == len(blocks)
     if not whole:
         blocks = frequent
         source = _Source(game, architecture, blocks, in_step)
-        cubin = source.kept()
+        cubin = source.from_cache()
     if cubin is None:
         cubin = source.compiled()
     return Translation(cubin, marked_ops(game, blocks), whole, profile(game))
