@@ -9,7 +9,7 @@ import torch
 
 from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
-from cule.train.algorithm import Nets
+from cule.train.algorithm import Algorithm, Nets
 from cule.train.devices import compute_deterministically, multiprocessors_of
 from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
 from cule.train.distributed.gpu_lock import trainings_at_once
@@ -62,6 +62,7 @@ class Trainer:
         passes: which passes the plan makes; None: all.
         latest_start: the most steps before learning, even if the algorithm asks for more; None:
             as the algorithm asks.
+        on_algorithm: called with the algorithm, before the envs of the settings are made.
 
     Attributes:
         algorithm: the algorithm.
@@ -87,9 +88,11 @@ class Trainer:
         processes: ProcessGroup,
         passes: Passes | None = None,
         latest_start: int | None = None,
+        on_algorithm: Callable[[Algorithm[Any]], object] = lambda algorithm: None,
     ):
         self.args, self.processes, self.device = args, processes, processes.device
         self.algorithm = algorithm = make_algorithm(make, args, processes)
+        on_algorithm(algorithm)
         learning = check_learning(algorithm.learning())
         check_lag(processes.layout, learning)
         self.sharing = trainings_at_once() if processes.size == 1 else 1

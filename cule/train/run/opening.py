@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cule.errors import InvalidValue
+from cule.train.algorithm import Algorithm
 from cule.train.checkpoints import checkpoint
 from cule.train.checkpoints.contents import SavedRun
 from cule.train.distributed.process_group import ProcessGroup
@@ -16,6 +18,7 @@ from cule.train.import_path import settings_from
 from cule.train.layout import Layout
 from cule.train.lowering.making import preview
 from cule.train.lowering.settings_read import Make
+from cule.train.presets import announcement
 from cule.train.settings import Args
 from cule.train.tune import cache
 
@@ -68,6 +71,12 @@ class Opening:
     def checkpoints(self) -> Path:
         """The folder with the checkpoints."""
         return checkpoints_in(self.args)
+
+    def announce(self, algorithm: Algorithm[Any]) -> None:
+        """Writes to stderr what is trained, before any env of the settings is made."""
+        if self.speaks and self.args.progress:
+            line = announcement(self.given, self.args, self.processes.device, algorithm.name)
+            sys.stderr.write(line + "\n")
 
     def changed_settings(self) -> set[str]:
         """The settings that differ from those of the checkpoint.

@@ -21,7 +21,6 @@ from cule.train.import_path import address_of
 from cule.train.logs.log import Log
 from cule.train.lowering.method_checks import check_scores
 from cule.train.plan import annotate
-from cule.train.presets import announcement
 from cule.train.run.opening import Opening, as_saved
 from cule.train.run.result import row_before
 from cule.train.run.standing import Standing
@@ -49,11 +48,10 @@ class Run:
         self.opening, self.args, self.processes = opening, opening.args, opening.processes
         self.speaks, self.standing = opening.speaks, Standing()
         self.writer = checkpoint.Writer(opening.checkpoints, self.processes)
-        self.trainer = Trainer(opening.make, self.args, self.processes)
-        self.algorithm = algorithm = self.trainer.algorithm
-        if self.speaks and self.args.progress:
-            device, given = self.processes.device, opening.given
-            sys.stderr.write(announcement(given, self.args, device, algorithm.name) + "\n")
+        self.trainer = Trainer(
+            opening.make, self.args, self.processes, on_algorithm=opening.announce
+        )
+        self.algorithm = self.trainer.algorithm
         self._check_frames()
         self.light = annotate.Light(self.processes.device)
         self.saved_steps: int | None = None
