@@ -89,7 +89,7 @@ def a2c_like(lag, *, captured=True, period=1):
 
     for declare in (learn, act) if lag else (act, learn):
         declare()
-    p.operation("hand over", note("hand over"), role="copy", every=period, start=handed,
+    p.operation("hand over", note("hand over"), role="hand over", every=period, start=handed,
                 reads=[net[u + 1], acting[u]], writes=[acting[u + 1]])  # fmt: skip
     plan = Plan(p)
     launcher = Launcher(plan.executors, recorder)
