@@ -15,7 +15,6 @@ import json
 import os
 import runpy
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+# Seconds in which processes that train together end after one of them has failed.
+PATIENCE = 30.0
 
 
 def run(
@@ -45,8 +46,10 @@ def run(
         env: its environment; without it, this process's.
         timeout: seconds, after which it is killed, and its return code is -SIGALRM.
     """
-    (done,) = _run(words, cwd, [os.environ if env is None else env], timeout)
-    return done
+    command = [sys.executable, *map(str, words)]
+    with _started(words, cwd, [os.environ if env is None else env], timeout) as (program,):
+        (program.returncode,) = _server()({"await": [program.pid]})
+        return subprocess.CompletedProcess(command, program.returncode, *program.communicate())
 
 
 def run_ranks(
@@ -56,16 +59,35 @@ def run_ranks(
     env: Mapping[str, str] | None = None,
     timeout: float = 600,
 ) -> list[subprocess.CompletedProcess[str]]:
-    """Runs `python words...` `count` times at once, as torchrun does; by rank."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    """Runs `python words...` `count` times at once, as torchrun does; by rank.
+
+    The store by which the processes find each other is this process's, as torchrun has one: one of
+    rank 0 would end each time that rank leaves the others. When one fails, the others may end by
+    themselves; after PATIENCE seconds they are killed.
+    """
+    import torch.distributed as dist
+
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     shared = {
         **(os.environ if env is None else env), "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port), "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count),
+        "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count),
     }  # fmt: skip
     envs = [{**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
-    return _run(words, ROOT, envs, timeout)
+    command = [sys.executable, *map(str, words)]
+    with _started(words, ROOT, envs, timeout) as programs:
+        end = None
+        while None in (codes := [program.poll() for program in programs]):
+            if end is None and any(codes):
+                end = time.monotonic() + PATIENCE
+            if end is not None and time.monotonic() > end:
+                for program in programs:
+                    program.send_signal(signal.SIGKILL)
+            time.sleep(0.02)
+        return [
+            subprocess.CompletedProcess(command, code, *program.communicate())
+            for program, code in zip(programs, codes, strict=True)
+        ]
 
 
 class Program:
@@ -124,23 +146,6 @@ def start(
     """
     with _started(words, cwd, [os.environ if env is None else env], timeout) as (program,):
         yield program
-
-
-def _run(
-    words: Sequence[str | os.PathLike[str]],
-    cwd: str | os.PathLike[str],
-    envs: Sequence[Mapping[str, str]],
-    timeout: float,
-) -> list[subprocess.CompletedProcess[str]]:
-    command = [sys.executable, *map(str, words)]
-    with _started(words, cwd, envs, timeout) as programs:
-        codes = _server()({"await": [program.pid for program in programs]})
-        for program, code in zip(programs, codes, strict=True):
-            program.returncode = code
-        return [
-            subprocess.CompletedProcess(command, code, *program.communicate())
-            for program, code in zip(programs, codes, strict=True)
-        ]
 
 
 @contextmanager
