@@ -89,9 +89,8 @@ class Algorithm(Generic[A]):
 
     @property
     def brings_envs(self) -> bool:
-        """Whether its class overrides `environment`; ale-py cannot evaluate such an algorithm."""
-        own = inspect.getattr_static(type(self), "environment")
-        return own is not inspect.getattr_static(Algorithm, "environment")
+        """Whether its class has envs of its own, so that ale-py cannot evaluate it."""
+        return overrides_environment(type(self))
 
     def use_settings(self, args: A, read: frozenset[str] | None) -> None:
         """Replaces `args` by an equal object, such as a copy that notes which settings are read.
@@ -237,3 +236,9 @@ class Algorithm(Generic[A]):
         declaration.acting(self.act)
         declaration.emulating()
         declaration.learning(self.learning())
+
+
+def overrides_environment(kind: type[Algorithm[Any]]) -> bool:
+    """Whether a class of algorithms has an `environment` of its own."""
+    own = inspect.getattr_static(kind, "environment")
+    return own is not inspect.getattr_static(Algorithm, "environment")

@@ -67,7 +67,7 @@ def test_groups_play_what_all_play_together(name, groups):
     found = []
     for count in (1, groups):
         changes = {**TINY, **GAME, **own, "learning_rate": 0.0, "num_threads": 2}
-        settings = args(**changes, env_groups=count).on(CPU)
+        settings = args(**{**changes, "width": 1.0}, env_groups=count).on(CPU)
         trainer = Trainer(on_exact(algorithm), settings, ProcessGroup(0, 1, CPU))
         assert (trainer.collector.async_envs is not None) is (count > 1)
         for _ in range(24):

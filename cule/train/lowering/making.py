@@ -10,7 +10,7 @@ import torch
 from cule.console.options import action_numbers
 from cule.errors import InvalidValue
 from cule.rom import find_game
-from cule.train.algorithm import Algorithm, Context
+from cule.train.algorithm import Algorithm, Context, overrides_environment
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.envs.own_envs import check_envs
 from cule.train.lowering.settings_read import Make, instantiate
@@ -26,21 +26,19 @@ def num_actions_of(args: Any) -> int:
     return len(action_numbers(find_game(args.game), space))
 
 
-def _own_envs(make: Make, args: Any, num_envs: int, device: torch.device) -> Any:
+def _own_envs(make: type[Algorithm[Any]], args: Any, num_envs: int, device: torch.device) -> Any:
     """The envs that an algorithm's class brings; None: it brings none.
 
     Raises:
         ValueError: they cannot be trained on, or `environment` is no class method.
     """
-    if not isinstance(make, type):
-        return None
     if not isinstance(inspect.getattr_static(make, "environment"), (classmethod, staticmethod)):
         raise InvalidValue(
             f"expected environment() of {make.__name__} to be a class method that gets the "
             "settings, environment(cls, args, num_envs, device), got a method of the algorithm, "
             "which is made after the envs"
         )
-    envs = make.environment(args, num_envs, device)  # type: ignore[attr-defined]
+    envs = make.environment(args, num_envs, device)
     if envs is not None:
         check_envs(envs, num_envs)
     return envs
@@ -58,16 +56,18 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
     Raises:
         ValueError: there is no such game, or the algorithm or its envs cannot be used.
     """
-    device, envs, num_actions = processes.device, None, 0
-    actors = processes.ranks("act")
-    with processes.all_or_none():
-        if processes.acts:
-            envs = _own_envs(make, args, args.num_envs // len(actors), device)
-            num_actions = num_actions_of(args) if envs is None else envs.single_action_space.n
-    if processes.partners:
-        num_actions = processes.broadcast(num_actions, actors[0])
-    algorithm = instantiate(make, args, Context(device, int(num_actions), envs))
-    if not isinstance(make, type) and algorithm.brings_envs:
+    device, envs, num_actions = processes.device, None, num_actions_of(args)
+    own = isinstance(make, type) and issubclass(make, Algorithm) and overrides_environment(make)
+    if own:
+        actors = processes.ranks("act")
+        with processes.all_or_none():
+            if processes.acts:
+                envs = _own_envs(make, args, args.num_envs // len(actors), device)
+                num_actions = num_actions if envs is None else int(envs.single_action_space.n)
+        if processes.partners:
+            num_actions = processes.broadcast(num_actions, actors[0])
+    algorithm = instantiate(make, args, Context(device, num_actions, envs))
+    if algorithm.brings_envs and not own:
         raise InvalidValue(
             f"expected the class {type(algorithm).__name__}, which has an environment() of its "
             "own, got a function that makes it"
