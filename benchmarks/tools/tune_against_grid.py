@@ -3,7 +3,7 @@
     python -m benchmarks.tools.tune_against_grid pong breakout space_invaders
     torchrun --nproc-per-node 4 -m benchmarks.tools.tune_against_grid pong --algorithm a2c
 
-A JSON line for each game; what tune has found is told on stderr as soon as it is known. The grid's
+A JSON line for each game; tune's result is written to stderr as soon as it is known. The grid's
 fastest and what tune has found are measured once more, in turns, as the maximum of many short
 trials is too high.
 """
@@ -43,8 +43,8 @@ def main() -> None:
         found = train.tune(make, args, space, budget_seconds=options.budget_seconds, again=True)
         with tuning.searching(args) as processes:
             if processes.rank == 0:
-                told = f"{game}: {dict(found.best.settings)} after {found.seconds:.1f} s"
-                print(told, file=sys.stderr, flush=True)
+                line = f"{game}: {dict(found.best.settings)} after {found.seconds:.1f} s"
+                print(line, file=sys.stderr, flush=True)
             filled = args.on(processes.device)
 
             def measure(settings: dict, seconds: float) -> search.Trial:

@@ -50,7 +50,8 @@ class Context:
 class Algorithm(Generic[A]):
     """An algorithm: the values that are stored of a step, how to act, when and from what to learn.
 
-    Derive from it, and override at least `networks`, `act`, `learning`, `loss` and `scores`.
+    Derive from it, and override at least `networks`, `act`, `learning` and `loss`; and `scores` if
+    it is to be evaluated.
 
     Args:
         args: the settings.

@@ -56,7 +56,7 @@ def vtrace_loss(
         log_pi: (T, B) log pi(a_s | x_s), with a gradient.
         entropy: (T, B) of the policy, with a gradient.
         values: (T + 1, B) V(x_s), with a gradient except of the last row.
-        log_mu: (T, B) log mu(a_s | x_s), of the policy that acted.
+        log_mu: (T, B) log mu(a_s | x_s), where mu is the policy that acted.
         rewards: (T, B).
         discounts: (T, B).
         played: (T, B) bool; False: the step reset the env.
@@ -133,7 +133,7 @@ def clipped_loss(
         log_pi: (n,) log pi(a | x), with a gradient.
         entropy: (n,) of the policy, with a gradient.
         values: (n,) V(x), with a gradient.
-        log_mu: (n,) log mu(a | x), of the policy that acted.
+        log_mu: (n,) log mu(a | x), where mu is the policy that acted.
         advantages: (n,) A.
         targets: (n,) G.
         played: (n,) bool; False: the step reset the env.

@@ -13,7 +13,7 @@ from cule.train.nn.matrices import Place
 
 
 def _whole(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    """The vector of which these tensors are all parts; None: there is none."""
+    """The vector that these tensors fill together; None: they do not fill one."""
     storage = parts[0].untyped_storage()
     alike = all(
         part.untyped_storage().data_ptr() == storage.data_ptr() and part.dtype == parts[0].dtype
@@ -25,7 +25,7 @@ def _whole(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
 
 
 def _part(whole: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """The part of a vector that a tensor is of another one."""
+    """The part of a vector at the place that a tensor has in another vector."""
     return whole.as_strided(like.shape, like.stride(), like.storage_offset())
 
 
@@ -63,7 +63,7 @@ class Adam(torch.optim.Adam):
     Args:
         parameters: float32.
         rate: a tensor, which a captured step reads.
-        epsilon: what is added to the denominator.
+        epsilon: is added to the denominator.
     """
 
     def __init__(self, parameters: Sequence[torch.Tensor], rate: torch.Tensor, epsilon: float):
@@ -148,13 +148,13 @@ def orthogonal(
 
     Args:
         matrices: (k, m, n), m at most n, of any size; rows and columns of zeros stay zeros.
-        least: (k, 1, 1), norms: of a matrix that is smaller less is made. At least 1e-12, below
-            which squares may be too small for floats.
-        out: where the first result goes; `matrices` may be there.
+        least: (k, 1, 1), norms: the result of a matrix with a smaller norm is smaller. At least
+            1e-12, below which squares may be too small for floats.
+        out: the memory of the first result, which may be that of `matrices`; None: new memory.
 
     Returns:
-        (k, m, n), and (k,): of how much of a matrix this has to be taken, its norm by the sum of
-        the norm and the least one.
+        The matrices (k, m, n), and (k,) their factors: a matrix' norm by the sum of its norm and
+        the least one.
     """
     gram = matrices @ matrices.mT
     factors, shares = _bounds(gram, least)
@@ -167,7 +167,7 @@ def orthogonal(
 
 
 def _bounds(gram: torch.Tensor, least: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """By what to multiply matrices so that no singular value is above 1: see kernels/muon.py."""
+    """The factors of matrices after which no singular value is above 1: see kernels/muon.py."""
     if kernels.serve(gram):
         from cule.train.nn.kernels.muon import bounds
 
@@ -190,11 +190,11 @@ class _Stacks:
     matrix with more rows than columns is transposed there.
 
     Args:
-        layers: dense; a matrix has a row for each output.
+        layers: the weights of layers, dense; a matrix has a row for each output.
 
     Attributes:
-        places: of each matrix.
-        sizes: of each matrix' steps, in the order of the stacks.
+        places: the place of each matrix.
+        sizes: the size of each matrix' steps, in the order of the stacks.
     """
 
     def __init__(self, layers: Sequence[torch.Tensor]):
@@ -259,8 +259,8 @@ class Muon(torch.optim.Optimizer):
     Args:
         parameters: float32, dense, each with a gradient when a step is made.
         rate: a tensor, which a captured step reads. What fits Adam fits here.
-        momentum: of the gradients' mean, which looks ahead as Nesterov's does.
-        epsilon: what Adam adds to the denominator.
+        momentum: the decay of the gradients' mean, which looks ahead as Nesterov's does.
+        epsilon: is added to Adam's denominator.
     """
 
     def __init__(

@@ -46,13 +46,13 @@ def adam(
 
     Args:
         parameters: (n,) float32.
-        gradients: the same.
-        first: the same, the moving mean of gradients.
-        second: the same, that of their squares.
-        steps: one float32, how many steps there were, with this one.
-        rate: one float32.
-        betas: of `first` and of `second`.
-        epsilon: what is added to the denominator.
+        gradients: (n,) float32.
+        first: (n,) float32, the moving mean of gradients.
+        second: (n,) float32, the moving mean of their squares.
+        steps: () float32, the number of steps, with this one.
+        rate: () float32, the learning rate.
+        betas: the decays of `first` and of `second`.
+        epsilon: is added to the denominator.
     """
     size = parameters.numel()
     _adam[(triton.cdiv(size, BLOCK),)](

@@ -1,4 +1,4 @@
-"""Random numbers by seed, env and step; cule/train/nn/draws.py says of what, and is the oracle."""
+"""Random numbers by seed, env and step; their oracle and description is cule/train/nn/draws.py."""
 
 from __future__ import annotations
 

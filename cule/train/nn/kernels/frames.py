@@ -1,6 +1,6 @@
 """Frames of a ring: stacks read, and a new frame added, in one pass each.
 
-A ring is that of cule/train/nn/frame_ring.py, which says what its parts are.
+cule/train/nn/frame_ring.py describes a ring and its parts.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def newest_of(
 
 @triton.jit
 def begin_of(frame, slot, env, before, length, word_slot, word_env, depth: tl.constexpr) -> Any:
-    """Where a frame of a stack begins, 0 for the oldest; that of another episode is the black one.
+    """The first word of a frame of a stack, 0 being the oldest; black for one of another episode.
 
-    The others are what `newest_of` says of the stack, and the ring's layout.
+    slot, env and before are the results of `newest_of`; the others are the ring's layout.
     """
     back = depth - 1 - frame
     source = (slot - back + depth * length) % length
@@ -74,9 +74,9 @@ def stacks(
 
     Args:
         words: (length + 1, num_envs, size) int64, contiguous in its last dimension.
-        age: (length, num_envs) int64, likewise.
+        age: (length, num_envs) int64, contiguous in its last dimension.
         slots: (r,) or (r, c) int64.
-        envs: the same shape.
+        envs: int64 in the shape of `slots`.
         depth: frames of a stack.
 
     Returns:
@@ -93,7 +93,7 @@ def stacks(
 def layout_of(
     words: torch.Tensor, age: torch.Tensor, slots: torch.Tensor, envs: torch.Tensor
 ) -> tuple[int, ...]:
-    """The strides and sizes of these tensors that kernels need; they are those of `stacks`."""
+    """The strides and sizes of the tensors of `stacks` that its kernel needs."""
     if slots.dim() == 1:
         slots, envs = slots.unsqueeze(1), envs.unsqueeze(1)
     return (
@@ -105,15 +105,15 @@ def layout_of(
 class Stacks(torch.Tensor):
     """Stacks of a ring's frames, which are put together only if they have to be.
 
-    A first layer reads the ring itself (layers.py's `centred_patches`). Whatever else a program
-    does with them is done with a tensor of the whole stacks. They are those of the moment in which
-    they are read: a ring's slots change only between operations of a plan.
+    A first layer reads the ring itself (layers.py's `centred_patches`). All other functions get a
+    tensor of the whole stacks, with the frames that the ring has at that moment: its slots change
+    only between operations of a plan.
 
     Args:
-        ring: which.
-        slots: (r,) or (r, c) int64, of the newest frames.
-        envs: the same shape.
-        leading: another shape with as many stacks.
+        ring: the ring.
+        slots: (r,) or (r, c) int64, the slots of the newest frames.
+        envs: int64 in the shape of `slots`.
+        leading: another shape with as many stacks; None: the shape of `slots`.
 
     Attributes:
         shape: (*leading, stack, *frame), by default (*slots.shape, stack, *frame); uint8.
@@ -207,7 +207,7 @@ def add(
 
     Args:
         words: (length + 1, num_envs, size) int64, contiguous in its last dimension.
-        age: (length, num_envs) int64, likewise.
+        age: (length, num_envs) int64, contiguous in its last dimension.
         slots: (1,) int64, the slot after the last written one.
         frames: (num_envs, size) int64.
         started: (num_envs,) bool: the frame is the first of an episode.

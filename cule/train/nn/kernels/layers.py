@@ -78,7 +78,7 @@ def centred_patches(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
     Args:
         images: (n, c, h, w) uint8, also the Stacks of a ring; h and w are multiples of 4.
-        dtype: of the result: float32 or bfloat16, in which these numbers are exact.
+        dtype: the dtype of the result: float32 or bfloat16, in which these numbers are exact.
 
     Returns:
         (n, 16 c, h / 4, w / 4), in the order of pixel_unshuffle and the memory format

@@ -90,14 +90,14 @@ def directions(
     gradients: torch.Tensor, means: torch.Tensor, stacks: torch.Tensor, table: torch.Tensor,
     momentum: float,
 ) -> None:  # fmt: skip
-    """The next means of gradients, and into the stacks what lies ahead, as Nesterov's momentum.
+    """Updates the means of gradients, and writes Nesterov's look-ahead of them into the stacks.
 
     Args:
         gradients: (n,) float32.
-        means: the same, changed in place.
+        means: (n,) float32, changed in place.
         stacks: the memory of all stacks, float32 or bfloat16.
-        table: of `table_of`.
-        momentum: of the means.
+        table: the result of `table_of`.
+        momentum: the decay of the means.
     """
     _directions[(len(table),)](gradients, means, stacks, table, momentum, BLOCK)
 
@@ -106,24 +106,24 @@ def move(
     parameters: torch.Tensor, stacks: torch.Tensor, table: torch.Tensor, sizes: torch.Tensor,
     rate: torch.Tensor,
 ) -> None:  # fmt: skip
-    """Subtracts from each matrix what a stack has, times its size and the rate.
+    """Subtracts from each matrix its direction in a stack, times its size and the rate.
 
     Args:
         parameters: (n,) float32, changed in place.
         stacks: the memory of all stacks, float32 or bfloat16.
-        table: of `table_of`.
-        sizes: float32, one for each matrix.
-        rate: one float32.
+        table: the result of `table_of`.
+        sizes: (matrices,) float32.
+        rate: () float32, the learning rate.
     """
     _move[(len(table),)](parameters, stacks, table, sizes, rate, BLOCK)
 
 
 def bounds(grams: torch.Tensor, least: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """By what to multiply matrices so that no singular value is above 1.
+    """The factors of matrices after which no singular value is above 1.
 
     Args:
         grams: (k, m, m), each matrix times its transpose.
-        least: k norms: matrices far smaller stay small.
+        least: k norms; the result of a matrix with a far smaller norm stays small.
 
     Returns:
         (k, 2, 1, 1) in the dtype of `grams`: the factors of the matrices and of `grams`; and (k,)

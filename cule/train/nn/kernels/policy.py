@@ -1,4 +1,4 @@
-"""Policies: what the heads say, what was chosen and the entropy, in one pass each way."""
+"""Policies: log-probabilities and values, chosen actions, entropies, in one pass each way."""
 
 from __future__ import annotations
 
