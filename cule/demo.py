@@ -105,7 +105,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """What the command line asks for.
+    """Plays the games of the command line and writes a picture of them.
 
     Raises:
         OSError: the picture cannot be written.

@@ -118,7 +118,7 @@ def lacks_memory(problem: BaseException) -> bool:
 def sentence_of(
     problem: BaseException, shortages: tuple[type[Exception], ...] = SHORTAGES
 ) -> str | None:
-    """What a program says of an error; None: it is for its author, who needs the traceback.
+    """The sentence of a program about an error; None: its author needs the traceback.
 
     Args:
         problem: the error, as it was caught.

@@ -47,7 +47,7 @@ class Section:
 
 
 def _output_of(*command: str) -> str | None:
-    """What a command prints; None if there is no such command or it fails."""
+    """The output of a command; None: there is no such command, or it fails."""
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
         return done.stdout.strip()
@@ -113,7 +113,7 @@ def versions() -> Section:
 
 
 def backends() -> Section:
-    """What the compiled module can run on."""
+    """The backends that the compiled module has."""
     section = Section("Backends of this build", ["CPU"])
     if _core.has_cuda():
         built = ", ".join(f"sm_{architecture}" for architecture in _core.CUDA_ARCHITECTURES)
@@ -293,7 +293,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """What the command line asks for; returns the exit status."""
+    """Prints the report; returns 0 if an env can be made, else 1."""
     sections = [section() for section in SECTIONS]
     for line in report(sections):
         print(line)

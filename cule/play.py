@@ -151,7 +151,7 @@ def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """What the command line asks for.
+    """Opens a window and plays the game of the command line.
 
     Raises:
         ImportError: pygame, or imageio for a video, is not installed.

@@ -51,7 +51,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """What the command line asks for.
+    """Records a video of the games of the command line.
 
     Raises:
         ImportError: imageio is not installed.

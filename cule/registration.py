@@ -33,7 +33,7 @@ def make_vector_env(
     render_mode: Literal["mosaic", "rgb_array", "rgb_array_list", "human"] | None = None,
     **options: Any,
 ) -> AtariEnv:
-    """What gymnasium.make_vec makes: an AtariEnv of arrays, as gymnasium's wrappers expect.
+    """Makes an env for gymnasium.make_vec: an AtariEnv of arrays, as gymnasium's wrappers expect.
 
     Args:
         game: as AtariEnv's.
@@ -59,7 +59,7 @@ _AS_ALE: dict[str, Any] = {
 
 
 def make_single_env(game: str, **options: Any) -> SingleAtariEnv:
-    """What gymnasium.make makes, without preprocessing, as ale-py's single env.
+    """Makes an env for gymnasium.make, without preprocessing, as ale-py's single env.
 
     By default it has whole screens, unclipped scores and no no-ops, and each reset is emulated.
 

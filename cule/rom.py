@@ -130,7 +130,7 @@ def _game_of_md5(md5: str) -> Game | None:
 
 
 def rom_path(game: Game) -> Path:
-    """Where the game's ROM image is looked for.
+    """The path at which the game's ROM image is expected.
 
     Raises:
         FileNotFoundError: if ale-py is asked for and is not installed.

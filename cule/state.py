@@ -136,7 +136,7 @@ class State:
         return State(VERSION, State._games(engine, env_ids), tensors, include_rng)
 
     def consoles(self) -> list[tuple[Group, Snapshot]]:
-        """What each state plays, and its console without pictures, which no program can read."""
+        """The group of each state, and its console without pictures, which no program can read."""
         names = ("records", "ram", "cartridge_bytes")
         records, ram, cartridges = (self.tensors[name].cpu().numpy() for name in names)
         words, black = records.view(np.uint32), np.zeros((), np.uint8)

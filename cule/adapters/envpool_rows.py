@@ -17,11 +17,11 @@ from cule.vector_env import AtariEnv
 
 @dataclass
 class Rows:
-    """What some envs did, a row each.
+    """Results of some envs, a row each.
 
     Attributes:
-        ids: (n,) int32, which envs.
-        fresh: (n,) bool: whether it was a reset that was asked for; else it was a step.
+        ids: (n,) int32, the numbers of the envs.
+        fresh: (n,) bool: whether the row is the result of a reset; else it is that of a step.
         observations: (n, stack_num, ...) uint8.
         rewards, raw_rewards: (n,) int32, the second not clipped; 0 after a reset.
         terminated: (n,) bool; False after a reset.
@@ -69,7 +69,7 @@ class Stepping(Protocol):
         """
 
     def recv(self) -> Rows:
-        """What the envs did that are done."""
+        """The results of the envs that are done."""
 
     def settle(self) -> None:
         """Waits for all envs, and drops what was not received."""

@@ -61,7 +61,7 @@ def _adder(parser: Any) -> Any:
 
 
 def _add_case_options(parser: Parser) -> None:
-    """What is measured, and how long."""
+    """Adds the options that say what is measured, and how long."""
     count, add, mode = number(int), _adder(parser), _adder(parser.add_mutually_exclusive_group())
     add("--num-envs", "consoles at once; each number is a case (default: 32)", nargs="+",
         type=count, default=[32], metavar="N")  # fmt: skip
@@ -97,7 +97,7 @@ def _add_case_options(parser: Parser) -> None:
 
 
 def _add_result_options(parser: Parser) -> None:
-    """What becomes of the results."""
+    """Adds the options for the output of results."""
     add = _adder(parser)
     add("--results", f"where to append the results, as JSON lines (default: {RESULTS}/DATE.jsonl "
         "if that folder exists, as in a checkout, else cule-bench-DATE.jsonl)", type=Path,

@@ -23,10 +23,10 @@ from cule.vector_env import AtariEnv
 
 @dataclass
 class Landed:
-    """What a batch of envs did.
+    """Results of a batch of envs.
 
     Attributes:
-        ids: (n,) which envs.
+        ids: (n,) the numbers of the envs.
         observations: (n, 4, 84, 84) uint8.
         rewards: (n,).
         over: (n,) bool: an episode has ended.

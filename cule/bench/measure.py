@@ -102,7 +102,7 @@ class Worker:
         return self.call(measure, case)
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T | str:
-        """What a function gives in the process, or the reason why it gives nothing."""
+        """Calls a function in the process; returns its result, or the reason why it has none."""
         if self._pool is None:
             # A forked process could not use CUDA if this one has used it.
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))

@@ -88,7 +88,7 @@ def draw_boxes(
     """Draws boxes, with those of one number of envs side by side.
 
     Args:
-        axes: where.
+        axes: the axes to draw on.
         panel: values by name and number of envs; there is a box for each list.
         colors: of each name.
 

@@ -1,4 +1,4 @@
-"""What a batch plays, what its steps do, and which actions it offers."""
+"""The groups of a batch, the options of its steps, and the actions that it offers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Options:
-    """What a step does; the fields mean what AtariEnv's keywords of the same names do."""
+    """The options of a step; each field is AtariEnv's keyword of the same name."""
 
     frameskip: int = 4
     max_frames: int = 108_000

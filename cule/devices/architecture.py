@@ -20,7 +20,7 @@ def serves(architecture: str, major: int, minor: int) -> bool:
 
 
 def missing_code(index: int) -> str | None:
-    """What to do if this build has no code for the GPU `cuda:index`; None if it has."""
+    """A sentence on what to do if this build has no code for `cuda:index`; None: it has code."""
     major, minor = torch.cuda.get_device_capability(index)
     if any(serves(architecture, major, minor) for architecture in _core.CUDA_ARCHITECTURES):
         return None

@@ -15,7 +15,7 @@ from cule.errors import Failed
 
 
 def _candidates() -> list[str]:
-    """Where the library may be: next to torch, in a CUDA folder, or where the loader looks."""
+    """Paths and names of the library: next to torch, in a CUDA folder, or for the loader."""
     folders = [Path(torch.__file__).parents[1] / "nvidia"]
     folders += [
         Path(p)

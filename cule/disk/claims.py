@@ -33,7 +33,7 @@ def _read(descriptor: int) -> str:
 
 
 def seen_in(path: Path) -> str | None:
-    """Who has a claim, as this machine sees it; None: it sees no claim.
+    """The holder of a claim, as this machine sees it; None: it sees no claim.
 
     Raises:
         OSError: the folder cannot be written, or the file cannot be read.

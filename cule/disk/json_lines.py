@@ -18,7 +18,7 @@ DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, Ov
 
 @dataclass(frozen=True)
 class Lines(Generic[T]):
-    """What a file holds.
+    """The lines of a file.
 
     Attributes:
         path: the file.

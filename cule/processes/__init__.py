@@ -1,1 +1,1 @@
-"""What a process goes through: forks, signals."""
+"""Forks and signals of a process."""

@@ -1,4 +1,4 @@
-"""What a forked child does with an object whose files, processes or windows are its parent's."""
+"""Lets a forked child leave objects whose files, processes or windows are its parent's."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What programs have in common: command lines, rows of results, figures."""
+"""Code that programs share: command lines, rows of results, figures."""

@@ -1,4 +1,4 @@
-"""What every row of results says of its commit and machine, and how rows are written and read.
+"""Commit and machine of a row of results, and how rows are written and read.
 
 benchmarks/results/README.md says what the keys mean.
 """
@@ -31,7 +31,7 @@ _OPTION = re.compile(r"-[bBdEhiIOPqRsSuvVx]*([mcWX]?)(.*)")
 
 
 def output_of(*command: str, folder: Path | None = None) -> str:
-    """What a command prints, stripped; empty if there is no such command or it fails."""
+    """The output of a command, stripped; empty if there is no such command or it fails."""
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, check=True, timeout=30
@@ -90,7 +90,7 @@ def machine(device: torch.device, threads: int) -> dict[str, Any]:
 
 
 def _program() -> list[str]:
-    """What Python was told to run, with its arguments; empty if no file has it."""
+    """The program and its arguments, as on Python's command line; empty: it is in no file."""
     main, words = sys.modules["__main__"], sys.orig_argv[1:]
     file = Path(getattr(main, "__file__", None) or "")
     # Notebooks have no file, and that of what comes from stdin is not there.

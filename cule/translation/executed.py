@@ -1,4 +1,4 @@
-"""What a game executes, found by playing it: its instructions, how often, and what they reach."""
+"""The instructions that a game executes, how often, and what they reach, found by playing it."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ Reached = tuple[np.ndarray, np.ndarray, np.ndarray]  # what `reach` returns
 
 @functools.cache
 def profile(game: Game) -> np.ndarray:
-    """What random play executes.
+    """Counts the instructions that random play executes.
 
     Returns:
         (bytes of the ROM + 1, columns) int64: the columns COUNT to OTHER_REGISTER. The last row is
@@ -129,7 +129,7 @@ def profile(game: Game) -> np.ndarray:
 
 
 def profile_from(game: Game, states: Sequence[tuple[Group, Snapshot]]) -> np.ndarray:
-    """What play executes that goes on at random from these states: as `profile` returns it.
+    """Counts the instructions of random play that goes on from some states, as `profile`.
 
     Args:
         game: what is played in all of them.

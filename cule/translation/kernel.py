@@ -58,7 +58,7 @@ def compiler_options(architecture: str) -> list[str]:
 
 
 class _Source:
-    """What a game's kernel is compiled from."""
+    """The sources of a game's kernel, and its place in the cache."""
 
     def __init__(self, game: Game, architecture: str, blocks: list[Block], in_step: bool):
         self._text, self._headers = kernel_source(game, blocks, in_step), headers()

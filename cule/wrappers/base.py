@@ -1,4 +1,4 @@
-"""What cule's wrappers share."""
+"""The base class of cule's wrappers."""
 
 from __future__ import annotations
 
