@@ -57,17 +57,19 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
         ValueError: there is no such game, or the algorithm or its envs cannot be used.
     """
     device, envs, num_actions = processes.device, None, num_actions_of(args)
-    own = isinstance(make, type) and issubclass(make, Algorithm) and overrides_environment(make)
-    if own:
+    own: type[Algorithm[Any]] | None = None
+    if isinstance(make, type) and issubclass(make, Algorithm) and overrides_environment(make):
+        own = make
+    if own is not None:
         actors = processes.ranks("act")
         with processes.all_or_none():
             if processes.acts:
-                envs = _own_envs(make, args, args.num_envs // len(actors), device)
+                envs = _own_envs(own, args, args.num_envs // len(actors), device)
                 num_actions = num_actions if envs is None else int(envs.single_action_space.n)
         if processes.partners:
             num_actions = processes.broadcast(num_actions, actors[0])
     algorithm = instantiate(make, args, Context(device, num_actions, envs))
-    if algorithm.brings_envs and not own:
+    if algorithm.brings_envs and own is None:
         raise InvalidValue(
             f"expected the class {type(algorithm).__name__}, which has an environment() of its "
             "own, got a function that makes it"
