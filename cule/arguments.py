@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import numbers
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -93,7 +94,9 @@ def unmasked(name: str, values: Any) -> None:
     Raises:
         TypeError: they are.
     """
-    if isinstance(values, np.ma.MaskedArray):
+    # There is none where nobody has imported its module, which NumPy does only when it is used.
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(values, masked.MaskedArray):
         raise InvalidType(
             f"expected {name} without a mask of NumPy's, such as masked.filled(0), got "
             f"{shown(values)}"
