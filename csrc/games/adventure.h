@@ -39,6 +39,4 @@ struct Adventure : Game {
   }
 };
 
-CULE_LIST_GAME(Adventure);
-
 }  // namespace cule::games

@@ -32,6 +32,4 @@ struct AirRaid : Game {
   }
 };
 
-CULE_LIST_GAME(AirRaid);
-
 }  // namespace cule::games

@@ -38,6 +38,4 @@ struct Alien : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Alien);
-
 }  // namespace cule::games

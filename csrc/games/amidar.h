@@ -28,6 +28,4 @@ struct Amidar : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Amidar);
-
 }  // namespace cule::games

@@ -24,6 +24,4 @@ struct Assault : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Assault);
-
 }  // namespace cule::games

@@ -27,6 +27,4 @@ struct Asterix : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Asterix);
-
 }  // namespace cule::games

@@ -37,6 +37,4 @@ struct Asteroids : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Asteroids);
-
 }  // namespace cule::games

@@ -33,6 +33,4 @@ struct Atlantis : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Atlantis);
-
 }  // namespace cule::games

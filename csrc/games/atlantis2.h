@@ -24,6 +24,4 @@ struct Atlantis2 : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Atlantis2);
-
 }  // namespace cule::games

@@ -48,6 +48,4 @@ struct Backgammon : Game {
   }
 };
 
-CULE_LIST_GAME(Backgammon);
-
 }  // namespace cule::games

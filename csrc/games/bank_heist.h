@@ -32,6 +32,4 @@ struct BankHeist : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(BankHeist);
-
 }  // namespace cule::games

@@ -30,6 +30,4 @@ struct BasicMath : Game {
   }
 };
 
-CULE_LIST_GAME(BasicMath);
-
 }  // namespace cule::games

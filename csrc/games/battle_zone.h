@@ -37,6 +37,4 @@ struct BattleZone : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(BattleZone);
-
 }  // namespace cule::games

@@ -32,6 +32,4 @@ struct BeamRider : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(BeamRider);
-
 }  // namespace cule::games

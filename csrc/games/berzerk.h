@@ -33,6 +33,4 @@ struct Berzerk : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Berzerk);
-
 }  // namespace cule::games

@@ -27,6 +27,4 @@ struct Blackjack : Game {
   }
 };
 
-CULE_LIST_GAME(Blackjack);
-
 }  // namespace cule::games

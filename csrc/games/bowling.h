@@ -32,6 +32,4 @@ struct Bowling : Game {
   }
 };
 
-CULE_LIST_GAME(Bowling);
-
 }  // namespace cule::games

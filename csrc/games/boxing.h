@@ -30,6 +30,4 @@ struct Boxing : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
-CULE_LIST_GAME(Boxing);
-
 }  // namespace cule::games

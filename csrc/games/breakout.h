@@ -35,6 +35,4 @@ struct Breakout : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Breakout);
-
 }  // namespace cule::games

@@ -26,6 +26,4 @@ struct Carnival : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
-CULE_LIST_GAME(Carnival);
-
 }  // namespace cule::games

@@ -50,6 +50,4 @@ struct Casino : Game {
   }
 };
 
-CULE_LIST_GAME(Casino);
-
 }  // namespace cule::games

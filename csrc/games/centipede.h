@@ -32,6 +32,4 @@ struct Centipede : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Centipede);
-
 }  // namespace cule::games

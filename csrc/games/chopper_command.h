@@ -34,6 +34,4 @@ struct ChopperCommand : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(ChopperCommand);
-
 }  // namespace cule::games

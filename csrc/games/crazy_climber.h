@@ -36,6 +36,4 @@ struct CrazyClimber : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(CrazyClimber);
-
 }  // namespace cule::games

@@ -30,6 +30,4 @@ struct Crossbow : Game {
   }
 };
 
-CULE_LIST_GAME(Crossbow);
-
 }  // namespace cule::games

@@ -38,6 +38,4 @@ struct Darkchambers : Game {
   }
 };
 
-CULE_LIST_GAME(Darkchambers);
-
 }  // namespace cule::games

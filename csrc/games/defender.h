@@ -37,6 +37,4 @@ struct Defender : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Defender);
-
 }  // namespace cule::games

@@ -35,6 +35,4 @@ struct DemonAttack : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(DemonAttack);
-
 }  // namespace cule::games

@@ -24,6 +24,4 @@ struct DonkeyKong : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(DonkeyKong);
-
 }  // namespace cule::games

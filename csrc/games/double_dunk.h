@@ -65,6 +65,4 @@ struct DoubleDunk : Game {
   }
 };
 
-CULE_LIST_GAME(DoubleDunk);
-
 }  // namespace cule::games

@@ -20,6 +20,4 @@ struct Earthworld : Game {
   }
 };
 
-CULE_LIST_GAME(Earthworld);
-
 }  // namespace cule::games

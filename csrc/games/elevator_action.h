@@ -26,6 +26,4 @@ struct ElevatorAction : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(ElevatorAction);
-
 }  // namespace cule::games

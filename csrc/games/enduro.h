@@ -29,6 +29,4 @@ struct Enduro : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
-CULE_LIST_GAME(Enduro);
-
 }  // namespace cule::games

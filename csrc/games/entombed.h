@@ -22,6 +22,4 @@ struct Entombed : Game {
   }
 };
 
-CULE_LIST_GAME(Entombed);
-
 }  // namespace cule::games

@@ -35,6 +35,4 @@ struct Et : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Et);
-
 }  // namespace cule::games

@@ -26,6 +26,4 @@ struct FishingDerby : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
-CULE_LIST_GAME(FishingDerby);
-
 }  // namespace cule::games

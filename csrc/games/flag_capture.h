@@ -27,6 +27,4 @@ struct FlagCapture : Game {
   }
 };
 
-CULE_LIST_GAME(FlagCapture);
-
 }  // namespace cule::games

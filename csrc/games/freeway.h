@@ -34,6 +34,4 @@ struct Freeway : Game {
   }
 };
 
-CULE_LIST_GAME(Freeway);
-
 }  // namespace cule::games

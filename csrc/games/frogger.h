@@ -34,6 +34,4 @@ struct Frogger : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Frogger);
-
 }  // namespace cule::games

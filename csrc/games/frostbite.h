@@ -32,6 +32,4 @@ struct Frostbite : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Frostbite);
-
 }  // namespace cule::games

@@ -34,6 +34,4 @@ struct Galaxian : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Galaxian);
-
 }  // namespace cule::games

@@ -1,25 +1,6 @@
-// The games: all 104 that ale-py 0.12.1 plays with one player, in alphabetical order of their ROM
-// ids. The list is that of the includes: each header ends with `CULE_LIST_GAME`, which gives its
-// game the next index.
+// The list of games: all 104 that ale-py 0.12.1 plays with one player, in alphabetical order of
+// their ROM ids.
 #pragma once
-
-#include "games/game.h"
-
-namespace cule::games {
-
-// Has as `type` the game of an index.
-template <uint32_t kIndex>
-struct GameAt;
-
-constexpr uint32_t kBeforeFirst = __COUNTER__;
-
-}  // namespace cule::games
-
-#define CULE_LIST_GAME(game)                              \
-  template <>                                             \
-  struct GameAt<uint32_t{__COUNTER__} - kBeforeFirst - 1> { \
-    using type = game;                                    \
-  }
 
 #include "games/adventure.h"
 #include "games/air_raid.h"
@@ -126,46 +107,52 @@ constexpr uint32_t kBeforeFirst = __COUNTER__;
 #include "games/yars_revenge.h"
 #include "games/zaxxon.h"
 
-#undef CULE_LIST_GAME
+// clang-format off
+#define CULE_FOR_EACH_GAME(X) \
+  X(Adventure) X(AirRaid) X(Alien) X(Amidar) X(Assault) X(Asterix) X(Asteroids) X(Atlantis) \
+  X(Atlantis2) X(Backgammon) X(BankHeist) X(BasicMath) X(BattleZone) X(BeamRider) X(Berzerk) \
+  X(Blackjack) X(Bowling) X(Boxing) X(Breakout) X(Carnival) X(Casino) X(Centipede) \
+  X(ChopperCommand) X(CrazyClimber) X(Crossbow) X(Darkchambers) X(Defender) X(DemonAttack) \
+  X(DonkeyKong) X(DoubleDunk) X(Earthworld) X(ElevatorAction) X(Enduro) X(Entombed) X(Et) \
+  X(FishingDerby) X(FlagCapture) X(Freeway) X(Frogger) X(Frostbite) X(Galaxian) X(Gopher) \
+  X(Gravitar) X(Hangman) X(HauntedHouse) X(Hero) X(HumanCannonball) X(IceHockey) X(Jamesbond) \
+  X(JourneyEscape) X(Kaboom) X(Kangaroo) X(KeystoneKapers) X(KingKong) X(Klax) X(Koolaid) X(Krull) \
+  X(KungFuMaster) X(LaserGates) X(LostLuggage) X(MarioBros) X(MiniatureGolf) X(MontezumaRevenge) \
+  X(MrDo) X(MsPacman) X(NameThisGame) X(Othello) X(Pacman) X(Phoenix) X(Pitfall) X(Pitfall2) \
+  X(Pong) X(Pooyan) X(PrivateEye) X(Qbert) X(Riverraid) X(RoadRunner) X(Robotank) X(Seaquest) \
+  X(SirLancelot) X(Skiing) X(Solaris) X(SpaceInvaders) X(SpaceWar) X(StarGunner) X(Superman) \
+  X(Surround) X(Tennis) X(Tetris) X(TicTacToe3d) X(TimePilot) X(Trondead) X(Turmoil) X(Tutankham) \
+  X(UpNDown) X(Venture) X(VideoCheckers) X(VideoChess) X(VideoCube) X(VideoPinball) X(WizardOfWor) \
+  X(WordZapper) X(YarsRevenge) X(Zaxxon)
+// clang-format on
 
 namespace cule {
 
-constexpr uint32_t kNumGames = uint32_t{__COUNTER__} - games::kBeforeFirst - 1;
+#define CULE_INDEX(game) kIndexOf##game,
+enum GameIndex : uint32_t { CULE_FOR_EACH_GAME(CULE_INDEX) kNumGames };
+#undef CULE_INDEX
+
+// Calls `visit(G{})` with the game at `index` of the list.
+template <class Visit>
+CULE_HD inline void with_game(uint32_t index, Visit&& visit) {
+  switch (index) {
+#define CULE_VISIT(game) \
+  case kIndexOf##game: return visit(games::game{});
+    CULE_FOR_EACH_GAME(CULE_VISIT)
+#undef CULE_VISIT
+    default: return;
+  }
+}
 
 // The index of a game that is known at compile time, so that no code is made for other games.
 template <uint32_t kIndex>
 struct KnownGame {};
-
-// Calls `visit(G{})` with a game, if there is one of this index.
 template <uint32_t kIndex, class Visit>
-CULE_INLINE void with_game(KnownGame<kIndex>, Visit&& visit) {
-  if constexpr (kIndex < kNumGames) visit(typename games::GameAt<kIndex>::type{});
-}
-
-// The same for an index that is known when the program runs. It has code for all games, so it is
-// never inlined.
-template <class Visit>
-CULE_COLD void with_game(uint32_t index, Visit&& visit) {
-  static_assert(kNumGames <= 128, "with_game has cases for 128 games");
-#define CULE_CASE(n) \
-  case n: return with_game(KnownGame<n>{}, visit);
-#define CULE_CASES_4(n) CULE_CASE(n) CULE_CASE(n + 1) CULE_CASE(n + 2) CULE_CASE(n + 3)
-#define CULE_CASES_16(n) \
-  CULE_CASES_4(n) CULE_CASES_4(n + 4) CULE_CASES_4(n + 8) CULE_CASES_4(n + 12)
-  switch (index) {
-    CULE_CASES_16(0)
-    CULE_CASES_16(16)
-    CULE_CASES_16(32)
-    CULE_CASES_16(48)
-    CULE_CASES_16(64)
-    CULE_CASES_16(80)
-    CULE_CASES_16(96)
-    CULE_CASES_16(112)
-    default: return;
-  }
-#undef CULE_CASES_16
-#undef CULE_CASES_4
-#undef CULE_CASE
+CULE_HD inline void with_game(KnownGame<kIndex>, Visit&& visit) {
+#define CULE_VISIT(game) \
+  if constexpr (kIndex == kIndexOf##game) visit(games::game{});
+  CULE_FOR_EACH_GAME(CULE_VISIT)
+#undef CULE_VISIT
 }
 
 }  // namespace cule

@@ -36,6 +36,4 @@ struct Gopher : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Gopher);
-
 }  // namespace cule::games

@@ -33,6 +33,4 @@ struct Gravitar : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Gravitar);
-
 }  // namespace cule::games

@@ -38,6 +38,4 @@ struct Hangman : Game {
   }
 };
 
-CULE_LIST_GAME(Hangman);
-
 }  // namespace cule::games

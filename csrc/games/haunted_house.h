@@ -40,6 +40,4 @@ struct HauntedHouse : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(HauntedHouse);
-
 }  // namespace cule::games

@@ -30,6 +30,4 @@ struct Hero : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Hero);
-
 }  // namespace cule::games

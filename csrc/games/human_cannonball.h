@@ -32,6 +32,4 @@ struct HumanCannonball : Game {
   }
 };
 
-CULE_LIST_GAME(HumanCannonball);
-
 }  // namespace cule::games

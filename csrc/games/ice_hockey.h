@@ -34,6 +34,4 @@ struct IceHockey : Game {
   }
 };
 
-CULE_LIST_GAME(IceHockey);
-
 }  // namespace cule::games

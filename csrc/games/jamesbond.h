@@ -35,6 +35,4 @@ struct Jamesbond : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Jamesbond);
-
 }  // namespace cule::games

@@ -30,6 +30,4 @@ struct JourneyEscape : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
-CULE_LIST_GAME(JourneyEscape);
-
 }  // namespace cule::games

@@ -23,6 +23,4 @@ struct Kaboom : Game {
   }
 };
 
-CULE_LIST_GAME(Kaboom);
-
 }  // namespace cule::games

@@ -35,6 +35,4 @@ struct Kangaroo : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Kangaroo);
-
 }  // namespace cule::games

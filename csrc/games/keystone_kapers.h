@@ -27,6 +27,4 @@ struct KeystoneKapers : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(KeystoneKapers);
-
 }  // namespace cule::games

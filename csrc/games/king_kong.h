@@ -32,6 +32,4 @@ struct KingKong : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(KingKong);
-
 }  // namespace cule::games

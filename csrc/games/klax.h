@@ -45,6 +45,4 @@ struct Klax : Game {
   }
 };
 
-CULE_LIST_GAME(Klax);
-
 }  // namespace cule::games

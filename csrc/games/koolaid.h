@@ -23,6 +23,4 @@ struct Koolaid : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
-CULE_LIST_GAME(Koolaid);
-
 }  // namespace cule::games

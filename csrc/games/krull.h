@@ -25,6 +25,4 @@ struct Krull : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Krull);
-
 }  // namespace cule::games

@@ -26,6 +26,4 @@ struct KungFuMaster : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(KungFuMaster);
-
 }  // namespace cule::games

@@ -23,6 +23,4 @@ struct LaserGates : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
-CULE_LIST_GAME(LaserGates);
-
 }  // namespace cule::games

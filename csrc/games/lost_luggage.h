@@ -36,6 +36,4 @@ struct LostLuggage : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(LostLuggage);
-
 }  // namespace cule::games

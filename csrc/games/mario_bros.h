@@ -33,6 +33,4 @@ struct MarioBros : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(MarioBros);
-
 }  // namespace cule::games

@@ -48,6 +48,4 @@ struct MiniatureGolf : Game {
   }
 };
 
-CULE_LIST_GAME(MiniatureGolf);
-
 }  // namespace cule::games

@@ -25,6 +25,4 @@ struct MontezumaRevenge : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(MontezumaRevenge);
-
 }  // namespace cule::games

@@ -34,6 +34,4 @@ struct MrDo : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(MrDo);
-
 }  // namespace cule::games

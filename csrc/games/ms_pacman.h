@@ -38,6 +38,4 @@ struct MsPacman : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(MsPacman);
-
 }  // namespace cule::games

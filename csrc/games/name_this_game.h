@@ -32,6 +32,4 @@ struct NameThisGame : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(NameThisGame);
-
 }  // namespace cule::games

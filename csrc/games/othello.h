@@ -36,6 +36,4 @@ struct Othello : Game {
   }
 };
 
-CULE_LIST_GAME(Othello);
-
 }  // namespace cule::games

@@ -36,6 +36,4 @@ struct Pacman : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Pacman);
-
 }  // namespace cule::games

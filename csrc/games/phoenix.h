@@ -27,6 +27,4 @@ struct Phoenix : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Phoenix);
-
 }  // namespace cule::games

@@ -29,6 +29,4 @@ struct Pitfall : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Pitfall);
-
 }  // namespace cule::games

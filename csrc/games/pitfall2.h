@@ -24,6 +24,4 @@ struct Pitfall2 : Game {
   }
 };
 
-CULE_LIST_GAME(Pitfall2);
-
 }  // namespace cule::games

@@ -35,6 +35,4 @@ struct Pong : Game {
   }
 };
 
-CULE_LIST_GAME(Pong);
-
 }  // namespace cule::games

@@ -36,6 +36,4 @@ struct Pooyan : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Pooyan);
-
 }  // namespace cule::games

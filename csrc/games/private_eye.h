@@ -35,6 +35,4 @@ struct PrivateEye : Game {
   }
 };
 
-CULE_LIST_GAME(PrivateEye);
-
 }  // namespace cule::games

@@ -39,6 +39,4 @@ struct Qbert : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Qbert);
-
 }  // namespace cule::games

@@ -45,6 +45,4 @@ struct Riverraid : Game {
   }
 };
 
-CULE_LIST_GAME(Riverraid);
-
 }  // namespace cule::games

@@ -31,6 +31,4 @@ struct RoadRunner : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(RoadRunner);
-
 }  // namespace cule::games

@@ -25,6 +25,4 @@ struct Robotank : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Robotank);
-
 }  // namespace cule::games

@@ -24,6 +24,4 @@ struct Seaquest : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Seaquest);
-
 }  // namespace cule::games

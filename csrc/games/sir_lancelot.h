@@ -26,6 +26,4 @@ struct SirLancelot : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(SirLancelot);
-
 }  // namespace cule::games

@@ -29,6 +29,4 @@ struct Skiing : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
-CULE_LIST_GAME(Skiing);
-
 }  // namespace cule::games

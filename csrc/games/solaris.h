@@ -24,6 +24,4 @@ struct Solaris : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Solaris);
-
 }  // namespace cule::games

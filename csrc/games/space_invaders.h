@@ -34,6 +34,4 @@ struct SpaceInvaders : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(SpaceInvaders);
-
 }  // namespace cule::games

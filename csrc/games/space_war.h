@@ -28,6 +28,4 @@ struct SpaceWar : Game {
   }
 };
 
-CULE_LIST_GAME(SpaceWar);
-
 }  // namespace cule::games

@@ -38,6 +38,4 @@ struct StarGunner : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(StarGunner);
-
 }  // namespace cule::games

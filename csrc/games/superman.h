@@ -25,6 +25,4 @@ struct Superman : Game {
   }
 };
 
-CULE_LIST_GAME(Superman);
-
 }  // namespace cule::games

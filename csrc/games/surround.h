@@ -32,6 +32,4 @@ struct Surround : Game {
   }
 };
 
-CULE_LIST_GAME(Surround);
-
 }  // namespace cule::games

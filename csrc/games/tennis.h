@@ -48,6 +48,4 @@ struct Tennis : Game {
   }
 };
 
-CULE_LIST_GAME(Tennis);
-
 }  // namespace cule::games

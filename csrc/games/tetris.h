@@ -28,6 +28,4 @@ struct Tetris : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
-CULE_LIST_GAME(Tetris);
-
 }  // namespace cule::games

@@ -41,6 +41,4 @@ struct TicTacToe3d : Game {
   }
 };
 
-CULE_LIST_GAME(TicTacToe3d);
-
 }  // namespace cule::games

@@ -28,6 +28,4 @@ struct TimePilot : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(TimePilot);
-
 }  // namespace cule::games

@@ -25,6 +25,4 @@ struct Trondead : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Trondead);
-
 }  // namespace cule::games

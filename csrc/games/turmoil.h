@@ -33,6 +33,4 @@ struct Turmoil : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Turmoil);
-
 }  // namespace cule::games

@@ -34,6 +34,4 @@ struct Tutankham : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Tutankham);
-
 }  // namespace cule::games

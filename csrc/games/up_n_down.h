@@ -30,6 +30,4 @@ struct UpNDown : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(UpNDown);
-
 }  // namespace cule::games

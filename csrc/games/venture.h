@@ -27,6 +27,4 @@ struct Venture : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Venture);
-
 }  // namespace cule::games

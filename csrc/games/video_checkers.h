@@ -43,6 +43,4 @@ struct VideoCheckers : Game {
   }
 };
 
-CULE_LIST_GAME(VideoCheckers);
-
 }  // namespace cule::games

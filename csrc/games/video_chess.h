@@ -35,6 +35,4 @@ struct VideoChess : Game {
   }
 };
 
-CULE_LIST_GAME(VideoChess);
-
 }  // namespace cule::games

@@ -53,6 +53,4 @@ struct VideoCube : Game {
   }
 };
 
-CULE_LIST_GAME(VideoCube);
-
 }  // namespace cule::games

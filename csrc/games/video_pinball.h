@@ -36,6 +36,4 @@ struct VideoPinball : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(VideoPinball);
-
 }  // namespace cule::games

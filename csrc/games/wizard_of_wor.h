@@ -33,6 +33,4 @@ struct WizardOfWor : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(WizardOfWor);
-
 }  // namespace cule::games

@@ -33,6 +33,4 @@ struct WordZapper : Game {
   }
 };
 
-CULE_LIST_GAME(WordZapper);
-
 }  // namespace cule::games

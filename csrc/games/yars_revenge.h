@@ -33,6 +33,4 @@ struct YarsRevenge : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(YarsRevenge);
-
 }  // namespace cule::games

@@ -30,6 +30,4 @@ struct Zaxxon : GameWithLives {
   }
 };
 
-CULE_LIST_GAME(Zaxxon);
-
 }  // namespace cule::games
