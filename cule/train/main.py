@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import sys
@@ -22,16 +21,14 @@ from cule.train.layout import Layout
 from cule.train.logs.log import RESULT
 from cule.train.logs.pictures import SINGLE, plot
 from cule.train.logs.rows import append_row
-from cule.train.lowering.making import preview
 from cule.train.lowering.settings_read import Make
 from cule.train.plan import annotate
-from cule.train.run.opening import Opening, open_run
+from cule.train.run.opening import Opening, open_run, with_tuned
 from cule.train.run.result import result_of, summary
 from cule.train.run.run import Run
 from cule.train.run.stopper import Stopper
 from cule.train.settings import begin
 from cule.train.trainer import Trainer
-from cule.train.tune import cache
 
 LEAST_TORCH = (2, 11)
 
@@ -138,9 +135,7 @@ def explain(make: Make, args: Any) -> str:
     """
     with _joined(args) as processes:
         if args.tuned:
-            seen = preview(make, args.on(processes.device), processes.device)
-            args = dataclasses.replace(args, **cache.tuned_settings(args, seen, processes))
-            processes = processes.with_layout(Layout.parse(args.layout))
+            args, processes, _ = with_tuned(make, args, processes)
         args = args.on(processes.device)
         args.check(len(processes.ranks("act")))
         trainer = Trainer(make, args, processes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,18 +124,39 @@ def open_run(make: Make, args: Any, processes: ProcessGroup) -> Opening:
         ValueError: settings are wrong, or the folder has another run's checkpoints.
     """
     begun = time.perf_counter()
-    filled, tuned = args.on(processes.device), {}
+    filled = args.on(processes.device)
+    tuned: dict[str, Any] = {}
     filled.check(len(processes.ranks("act")))
     state = _found_state(filled, processes)
     if filled.tuned:
         before = None if state is None else state.get("tuned", {})
-        seen = preview(make, filled, processes.device)
-        tuned = cache.tuned_settings(args, seen, processes, before)
-        args = dataclasses.replace(args, **tuned)
-        processes = processes.with_layout(Layout.parse(args.layout))
+        args, processes, tuned = with_tuned(make, args, processes, before)
     filled = args.on(processes.device, None if state is None else state["args"])
     filled.check(len(processes.ranks("act")))
     return Opening(make, args, filled, processes, state, tuned, begun)
+
+
+def with_tuned(
+    make: Make, args: Any, processes: ProcessGroup, before: Mapping[str, Any] | None = None
+) -> tuple[Any, ProcessGroup, dict[str, Any]]:
+    """Applies what tune has found for this algorithm, game and device.
+
+    Args:
+        make: makes the algorithm from settings and a context.
+        args: the settings as they were given.
+        processes: this process among the others.
+        before: what was chosen for the run that is resumed, which it then keeps.
+
+    Returns:
+        The settings, the processes with their layout, and the settings that were chosen, by name.
+
+    Raises:
+        ValueError: there was no search.
+    """
+    seen = preview(make, args.on(processes.device), processes.device)
+    tuned = cache.tuned_settings(args, seen, processes, before)
+    args = dataclasses.replace(args, **tuned)
+    return args, processes.with_layout(Layout.parse(args.layout)), tuned
 
 
 def _found_state(args: Args, processes: ProcessGroup) -> dict[str, Any] | None:
