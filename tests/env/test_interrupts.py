@@ -222,6 +222,7 @@ def test_envpool_interrupted_before_any_byte_code_is_usable_once_settled(batch_s
         max_episode_steps=2, frame_skip=1, device="cpu",
     )  # fmt: skip
     assert env.reset()[1]["elapsed_step"].tolist() == [0] * batch_size
+    env.settle()  # The reset of the third may still be in flight.
     first = env.env.engine.tensors["episode_frame_numbers"].numpy().copy()
     ids = np.arange(batch_size)
 
