@@ -158,7 +158,7 @@ def test_learner_on_a_gpu_sees_what_the_cpu_envs_play(groups, graphs):
     for device, count in ((CPU, 1), (torch.device("cuda", 0), groups)):
         changes = {**TINY, **GAME, **own, "learning_rate": 0.0, "env_groups": count,
                    "num_threads": 2, "device": str(device), "env_device": "cpu", "bf16": False,
-                   "channels_last": False, "cuda_graphs": graphs}  # fmt: skip
+                   "channels_last": False, "cuda_graphs": graphs, "width": 1.0}  # fmt: skip
         trainer = Trainer(
             likeliest(algorithm), args(**changes).on(device), ProcessGroup(0, 1, device)
         )
@@ -179,7 +179,7 @@ def test_learner_on_a_gpu_sees_what_the_cpu_envs_play(groups, graphs):
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("lag", [0, 1])
 def test_every_algorithm_learns_on_a_gpu_from_envs_on_the_cpu_and_resumes_exactly(name, lag):
-    changes = {"num_threads": 2, "lag": lag}
+    changes = {"num_threads": 2, "lag": lag, "deterministic": True}
     gpu = torch.device("cuda", 0)
     expected = resumed(name, STEPS, gpu, **changes)
     found = resumed(name, 40, gpu, **changes)

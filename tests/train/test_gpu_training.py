@@ -88,6 +88,19 @@ def test_trainer_plays_the_actions_that_it_keeps(changes):
     trainer.close()
 
 
+@pytest.fixture
+def float32():
+    """No TF32, which a training of an earlier test in this process may have allowed."""
+    # monkeypatch cannot restore what is no attribute of the module itself.
+    modules = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    before = [module.allow_tf32 for module in modules]
+    for module in modules:
+        module.allow_tf32 = False
+    yield
+    for module, allowed in zip(modules, before, strict=True):
+        module.allow_tf32 = allowed
+
+
 def gradient_of(trainer):
     """Computes the next gradient."""
     for executor in trainer.plan.executors:
@@ -112,11 +125,9 @@ def flat(tensors):
     ],
     ids=str,
 )
-def test_trainer_gradient_is_that_of_the_cpu(changes, monkeypatch):
+@pytest.mark.usefixtures("float32")
+def test_trainer_gradient_is_that_of_the_cpu(changes):
     """A gradient of a later group, in float32, after captured iterations."""
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    # A training of an earlier test in this process may have allowed it.
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
     trainer = make_trainer(bf16=False, num_steps=5, **changes)
     while trainer.updates < 10:
         trainer.iterate()
