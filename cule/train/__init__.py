@@ -6,7 +6,7 @@ from cule.train.algorithm import Algorithm, Context, Nets
 from cule.train.batch import Batch
 from cule.train.declaration import Declaration
 from cule.train.layout import Instance, Layout
-from cule.train.learning import Copy, Learning, Replay
+from cule.train.learning import Copy, Learning, Prioritized, Replay
 from cule.train.main import explain, main, train
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
@@ -17,6 +17,6 @@ from cule.train.tune.tuning import tune
 
 __all__ = [
     "Algorithm", "Args", "Batch", "Context", "Copy", "Declaration", "Instance", "Layout",
-    "Learning", "Nets", "Operation", "Passes", "Plan", "Program", "Recurrent", "Replay",
-    "by_device", "explain", "main", "train", "tune",
+    "Learning", "Nets", "Operation", "Passes", "Plan", "Prioritized", "Program", "Recurrent",
+    "Replay", "by_device", "explain", "main", "train", "tune",
 ]  # fmt: skip

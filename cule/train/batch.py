@@ -1,10 +1,12 @@
 """Batches of a loss: sequences of a group of envs, shuffled transitions, or sampled ones.
 
-Shuffled transitions are all of the newest steps; sampled ones come from a replay memory.
+Shuffled transitions are all of the newest steps; sampled transitions and sequences come from a
+replay memory.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -22,7 +24,8 @@ class Batch:
     """Parts of a batch, as attributes; each is gathered when it is first asked for.
 
     Sequences have T steps of B envs: observations (T + 1, B, ...), everything else (T, B). Other
-    batches have B transitions, everything is (B, ...), and there are next_observations.
+    batches have B transitions, everything is (B, ...), and there are next_observations. With
+    priorities there are weights, too.
 
     Attributes:
         asked: the names that have been asked for.
@@ -130,6 +133,8 @@ class Transitions:
         places: (B,) int64, places in the windows.
         envs: (B,) int64.
         normalize: names of tensors in `whole` to normalize.
+        n_step: steps of a transition, unless its episode ends before.
+        weights: (B,) float32 of these transitions; None: there are no priorities.
     """
 
     dimension = 0
@@ -141,8 +146,11 @@ class Transitions:
         places: torch.Tensor,
         envs: torch.Tensor,
         normalize: tuple[str, ...] = (),
+        n_step: int = 1,
+        weights: torch.Tensor | None = None,
     ):
         self.windows, self.places, self.envs = windows, places, envs
+        self.n_step, self.weights = n_step, weights
         self.count, self.observations_each = len(places), 1
         self.whole = {}
         for name, values in whole.items():
@@ -158,8 +166,92 @@ class Transitions:
         }
         following = self.windows["observations"]
         parts["next_observations"] = lambda: following.at(places + 1, envs)
+        if self.n_step > 1:
+            several = functools.cache(lambda: Steps(self.windows, places, envs, self.n_step))
+            parts["rewards"] = lambda: several().rewards()
+            parts["discounts"] = lambda: several().discounts()
+            parts["next_observations"] = lambda: following.at(places + several().count(), envs)
         for name, values in self.whole.items():
             parts[name] = lambda values=values: values[begin:end]  # type: ignore[misc]
+        if (weights := self.weights) is not None:
+            parts["weights"] = lambda: weights[begin:end]
+        return Batch(parts)
+
+
+class Steps:
+    """The next steps of some envs, until their episodes end.
+
+    Args:
+        windows: of all envs by name.
+        places: (B,) int64, the places of the first steps in the windows.
+        envs: (B,) int64.
+        most: how many steps there are if no episode ends.
+    """
+
+    def __init__(
+        self, windows: Mapping[str, Window], places: torch.Tensor, envs: torch.Tensor, most: int
+    ):
+        self.windows, self.envs = windows, envs
+        self.places = places + torch.arange(most, device=places.device).unsqueeze(1)
+        played = windows["played"].at(self.places, envs)
+        played[0] = True
+        # The step after an episode's last is not played.
+        self.same = played.long().cumprod(0).bool()
+
+    def count(self) -> torch.Tensor:
+        """How many there are: (B,) int64."""
+        return self.same.sum(0)
+
+    def _discounts(self) -> torch.Tensor:
+        given = self.windows["discounts"].at(self.places, self.envs)
+        return torch.where(self.same, given, 1.0)
+
+    def discounts(self) -> torch.Tensor:
+        """The product of their discounts: (B,) float32."""
+        return self._discounts().prod(0)
+
+    def rewards(self) -> torch.Tensor:
+        """The sum of their rewards, each times the discounts of the steps before it: (B,)."""
+        given = self.windows["rewards"].at(self.places, self.envs)
+        before = self._discounts().roll(1, 0)
+        before[0] = 1.0
+        return (torch.where(self.same, given, 0.0) * before.cumprod(0)).sum(0)
+
+
+class SampledSequences:
+    """Sequences of steps that begin anywhere. A row is a sequence.
+
+    Args:
+        windows: of all envs by name.
+        places: (B,) int64, the places of the first steps in the windows.
+        envs: (B,) int64.
+        length: steps of a sequence; of observations there is one more.
+        weights: (B,) float32 of these sequences; None: there are no priorities.
+    """
+
+    dimension = 1
+
+    def __init__(
+        self,
+        windows: Mapping[str, Window],
+        places: torch.Tensor,
+        envs: torch.Tensor,
+        length: int,
+        weights: torch.Tensor | None = None,
+    ):
+        self.windows, self.places, self.envs, self.weights = windows, places, envs, weights
+        self.length, self.count, self.observations_each = length, len(places), length + 1
+        self.steps = torch.arange(length + 1, device=places.device).unsqueeze(1)
+
+    def batch(self, begin: int, end: int) -> Batch:
+        """Sequences begin .. end - 1 of these."""
+        envs, first = self.envs[begin:end], self.places[begin:end]
+        parts: dict[str, Part] = {}
+        for name, window in self.windows.items():
+            places = first + self.steps[: self.length + (name == "observations")]
+            parts[name] = functools.partial(window.at, places, envs)
+        if (weights := self.weights) is not None:
+            parts["weights"] = lambda: weights[begin:end].expand(self.length, -1)
         return Batch(parts)
 
 
@@ -170,6 +262,7 @@ def rows_of(
     whole: Mapping[str, torch.Tensor],
     turn: torch.Tensor,
     chosen: Any,
+    weights: torch.Tensor | None = None,
 ) -> Rows:
     """The rows of an update.
 
@@ -179,12 +272,15 @@ def rows_of(
         windows: of all envs by name.
         whole: tensors (T, num_envs) by name.
         turn: (1,) int64, the number of the group or of the minibatch of a shuffle.
-        chosen: the shuffled places (T * num_envs,) or the sampled transitions (2, minibatch), both
+        chosen: the shuffled places (T * num_envs,) or what was sampled (2 or more, minibatch), both
             int64; None: groups of envs take turns.
+        weights: (minibatch,) float32, of what was sampled; None: there are no priorities.
     """
-    if learning.replay is not None:
+    if (replay := learning.replay) is not None:
         places, envs = chosen[0], chosen[1]
-        return Transitions(windows, whole, places, envs, learning.normalize)
+        if replay.sequence is not None:
+            return SampledSequences(windows, places, envs, replay.sequence, weights)
+        return Transitions(windows, whole, places, envs, n_step=replay.n_step, weights=weights)
     if learning.minibatch is not None:
         shuffled = chosen.view(-1, learning.minibatch)
         some = shuffled.index_select(0, turn)[0]
@@ -207,17 +303,21 @@ def turns_of(learning: Learning, updates: int) -> int:
     return learning.groups if learning.minibatch is None else updates // learning.epochs
 
 
-def sample(memory: int, minibatch: int, num_envs: int, position: torch.Tensor) -> torch.Tensor:
-    """Samples transitions uniformly: places and envs, (2, minibatch) int64.
+def sample(
+    memory: int, minibatch: int, num_envs: int, position: torch.Tensor, span: int = 1
+) -> torch.Tensor:
+    """Samples transitions or sequences uniformly: places and envs, (2, minibatch) int64.
 
     Args:
-        memory: transitions of an env, of which the window has all but the three oldest, whose
-            frames are only used in the stacks of later ones.
-        minibatch: how many transitions to sample.
+        memory: steps of an env, of which the window has all but the three oldest, whose frames are
+            only used in the stacks of later ones.
+        minibatch: how many to sample.
         num_envs: envs of this process.
-        position: (1,) int64, steps played so far; at least four.
+        position: (1,) int64, steps played so far; at least `span` and three.
+        span: steps of each.
     """
-    steps = torch.clamp(position, max=memory) - 3
-    back = (torch.rand(minibatch, dtype=torch.float64, device=position.device) * steps).long() + 1
-    envs = torch.randint(num_envs, (minibatch,), device=position.device)
+    device = position.device
+    steps = torch.clamp(position, max=memory) - 2 - span
+    back = (torch.rand(minibatch, dtype=torch.float64, device=device) * steps).long() + span
+    envs = torch.randint(num_envs, (minibatch,), device=device)
     return torch.stack([memory - 3 - back, envs])

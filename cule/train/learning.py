@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from cule.errors import InvalidValue
-from cule.train.checks import at_least_whole, check_types
+from cule.train.checks import above, at_least_whole, check_types, within
 
 # Settings of Learning that have no effect with a replay memory.
 NO_REPLAY = ("steps", "groups", "epochs", "minibatch", "normalize")
@@ -14,24 +14,74 @@ OLDEST = 4
 
 
 @dataclass(frozen=True)
+class Prioritized:
+    """Sample in proportion to priorities (Schaul et al., 2016): (priority + epsilon) ** alpha.
+
+    The loss returns "priorities" besides the loss: a number of at least 0 for each of its rows,
+    such as the absolute TD error. They are the rows' priorities from then on. What was never
+    sampled has the highest priority so far. A batch has `weights`: (1 / chance) ** beta, divided by
+    the largest of the update; the loss multiplies its rows by them. Steps that were not played are
+    not sampled.
+
+    Attributes:
+        alpha: 0: all are as likely as each other; 1: in proportion to the priorities.
+        beta: 0: `weights` are 1; 1: they make up for the chances. Or the name of one of the
+            algorithm's schedules.
+        epsilon: is added to each priority, so that none is 0.
+
+    Raises:
+        ValueError: a number is out of its range.
+    """
+
+    alpha: float = 0.6
+    beta: float | str = 0.4
+    epsilon: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        within(0, 1, self, "alpha")
+        if not isinstance(self.beta, str):
+            within(0, 1, self, "beta")
+        above(0, self, "epsilon")
+
+
+@dataclass(frozen=True)
 class Replay:
-    """Learn from transitions sampled uniformly from the newest ones.
+    """Learn from what is sampled from a memory of the newest steps.
 
     Attributes:
         memory: transitions of all envs of a process; of each env so many whole steps as fit.
-        minibatch: transitions in an update, in each process.
+        minibatch: transitions or sequences in an update, in each process.
+        n_step: steps of a transition, unless its episode ends before: `rewards` are their
+            discounted sum, `discounts` their product, and `next_observations` those after them.
+        sequence: steps of a sequence: batches are as those of sequences are, (sequence, minibatch).
+            None: single transitions.
+        prioritized: how priorities change what is sampled; None: all are as likely as each other.
 
     Raises:
         TypeError: a number is no whole number.
-        ValueError: a number is below 1.
+        ValueError: a number is below 1, or `n_step` has no effect, as there are sequences.
     """
 
     memory: int
     minibatch: int
+    n_step: int = 1
+    sequence: int | None = None
+    prioritized: Prioritized | None = None
 
     def __post_init__(self) -> None:
-        at_least_whole(1, self, "memory", "minibatch")
+        at_least_whole(1, self, "memory", "minibatch", "n_step", "sequence")
         check_types(self)
+        if self.sequence is not None and self.n_step > 1:
+            raise InvalidValue(
+                f"expected Replay with n_step or with sequence, whose steps a loss sums itself, "
+                f"got {self.n_step} and {self.sequence}"
+            )
+
+    @property
+    def span(self) -> int:
+        """Steps that follow each other in what is sampled, until an episode ends."""
+        return self.n_step if self.sequence is None else self.sequence
 
 
 @dataclass(frozen=True)
@@ -59,7 +109,7 @@ class Learning:
     """When and from what to learn.
 
     A phase of learning is some updates at the same step. What they learn from depends on what is
-    set: `replay` transitions of a memory, else shuffled `minibatch`es of the last `steps` steps,
+    set: what `replay` samples from a memory, else shuffled `minibatch`es of the last `steps` steps,
     else all these steps of one of `groups` groups of envs, which take turns.
 
     Attributes:
@@ -95,6 +145,11 @@ class Learning:
     def period(self) -> int:
         """Steps between two phases."""
         return self.steps if self.every is None else self.every
+
+    @property
+    def prioritized(self) -> bool:
+        """Whether rows are sampled by priorities."""
+        return self.replay is not None and self.replay.prioritized is not None
 
     def check(self, num_envs: int) -> None:
         """Checks the numbers.
@@ -139,13 +194,15 @@ class Learning:
             if field.name in NO_REPLAY and value != field.default:
                 raise InvalidValue(
                     f"expected Learning with replay to have no {field.name}, as an update learns "
-                    f"from sampled transitions, minibatch of Replay of them, got {value!r}"
+                    f"from what Replay samples, minibatch of it, got {value!r}"
                 )
-        least = num_envs * OLDEST
-        if replay.memory < least:
+        # With priorities, those of a whole period change at once.
+        more = self.period if replay.prioritized else 0
+        steps = OLDEST - 1 + replay.span + more
+        if replay.memory < num_envs * steps:
             raise InvalidValue(
-                f"expected memory of Replay to hold {OLDEST} steps of each of {num_envs} envs "
-                f"({least}) or more, got {replay.memory}"
+                f"expected memory of Replay to hold {steps} steps of each of {num_envs} envs "
+                f"({num_envs * steps}) or more, got {replay.memory}"
             )
 
     def updates(self, num_envs: int) -> int:
@@ -156,5 +213,5 @@ class Learning:
 
     def first(self, num_envs: int) -> int:
         """The number of steps after which the first phase is: a multiple of the period."""
-        least = max(self.start, 1 if self.replay else self.steps)
+        least = max(self.start, OLDEST - 1 + self.replay.span if self.replay else self.steps)
         return -(-least // self.period) * self.period

@@ -145,7 +145,8 @@ class Trainer:
     def _make_plan(self, program: Program, passes: Passes | None) -> Plan:
         budget, apart = self.args.memory_budget, self.apart
         return Plan(
-            program, self.device, passes=passes, fixed=self.nets.bytes + self.collector.bytes,
+            program, self.device, passes=passes,
+            fixed=self.nets.bytes + self.collector.bytes + self.lowered.bytes,
             budget=None if budget is None else int(budget * GIB), graphs=self.args.cuda_graphs,
             streams=None if apart is None else (apart[0].stream, apart[1].stream),
             notes=() if apart is None else (

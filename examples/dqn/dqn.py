@@ -9,7 +9,8 @@ gathers stacks when they are read; a million frames take 7 GB. The target of a t
     Q(x_t, a_t)  <-  r_t + gamma_t max_a Q_target(x_{t+1}, a)
 
 with gamma_t = 0 where x_{t+1} is terminal. With --double the learning network chooses the action of
-the maximum.
+the maximum, with --n-step 3 a target has the rewards of three steps, and with --prioritized what
+was learned worst is sampled more often (Hessel et al., 2018, have all three).
 """
 
 from __future__ import annotations
@@ -51,6 +52,15 @@ class Args(train.Args):
     """updates between two copies of the network to the target network"""
     double: bool = False
     """double DQN: the learning network chooses the next action, the target network values it"""
+    n_step: int = 1
+    """steps of rewards in a target, before the target network's value"""
+    prioritized: bool = False
+    """sample transitions by the absolute error of their values when they were last learned from"""
+    alpha: float = 0.5
+    """with prioritized: 0 samples all alike, 1 in proportion to the errors"""
+    first_beta: float = 0.4
+    """with prioritized: how much of this is made up for in the loss, at first; all of it, 1, at the
+    end of the training"""
     learning_rate: float | None = train.by_device(gpu=2.5e-4, cpu=1e-4)
     """the optimizer's learning rate (0.00025 on a GPU, 0.0001 on a CPU)"""
     max_grad_norm: float | None = None
@@ -71,13 +81,18 @@ class Args(train.Args):
         super().check(world_size)
         at_least(1, self, "steps_per_update", "updates_at_once", "minibatch_size", "target_every",
                  "epsilon_frames")  # fmt: skip
-        within(0, 1, self, "first_epsilon", "last_epsilon")
-        least = STACK * self.num_envs
+        within(0, 1, self, "first_epsilon", "last_epsilon", "alpha", "first_beta")
+        at_least(1, self, "n_step")
+        steps = STACK - 1 + self.n_step
+        least = steps * self.num_envs
         if self.memory < least or self.first_update < least:
             raise InvalidValue(
-                f"expected memory and first_update to be at least {STACK} steps of all envs "
+                f"expected memory and first_update to be at least {steps} steps of all envs "
                 f"({least}), got {self.memory} and {self.first_update}"
             )
+        for name in ("alpha", "first_beta"):
+            if not self.prioritized and getattr(self, name) != getattr(Args, name):
+                raise InvalidValue(f"expected {name} with prioritized, got it without")
 
 
 class DQN(train.Algorithm[Args]):
@@ -87,8 +102,10 @@ class DQN(train.Algorithm[Args]):
 
     @property
     def name(self) -> str:
-        """DQN, or double DQN."""
-        return "double DQN" if self.args.double else "DQN"
+        """DQN, double DQN, prioritized double DQN, n = 3."""
+        named = {"prioritized ": self.args.prioritized, "double ": self.args.double}
+        steps = f", n = {self.args.n_step}" if self.args.n_step > 1 else ""
+        return "".join(word for word, has in named.items() if has) + "DQN" + steps
 
     def networks(self, num_actions):
         net = QNetwork(num_actions, self.args.model, self.args.width)
@@ -101,7 +118,10 @@ class DQN(train.Algorithm[Args]):
             passed = min(1.0, frames / a.epsilon_frames)
             return a.first_epsilon + passed * (a.last_epsilon - a.first_epsilon)
 
-        return {"epsilon": epsilon}
+        def beta(frames: int) -> float:
+            return a.first_beta + min(1.0, frames / a.total_frames) * (1 - a.first_beta)
+
+        return {"epsilon": epsilon, "beta": beta} if a.prioritized else {"epsilon": epsilon}
 
     def act(self, nets, observations):
         best = nets.q(observations).argmax(dim=1)
@@ -115,9 +135,13 @@ class DQN(train.Algorithm[Args]):
 
     def learning(self):
         a = self.args
+        prioritized = train.Prioritized(alpha=a.alpha, beta="beta") if a.prioritized else None
         return train.Learning(
-            replay=train.Replay(a.memory, a.minibatch_size), every=a.steps_per_update,
-            times=a.updates_at_once, start=-(-a.first_update // a.num_envs), lag=a.lag,
+            replay=train.Replay(
+                a.memory, a.minibatch_size, n_step=a.n_step, prioritized=prioritized
+            ),
+            every=a.steps_per_update, times=a.updates_at_once,
+            start=-(-a.first_update // a.num_envs), lag=a.lag,
         )  # fmt: skip
 
     def loss(self, nets, batch):
@@ -129,8 +153,11 @@ class DQN(train.Algorithm[Args]):
         values = nets.q(batch.observations)
         chosen = values.gather(1, batch.actions.long().unsqueeze(1)).squeeze(1)
         errors = functional.smooth_l1_loss(chosen, targets, reduction="none")
-        return {"loss": (errors * batch.played).mean(), "value_loss": errors.detach().mean(),
-                "mean_value": chosen.detach().mean()}  # fmt: skip
+        logged = {"value_loss": errors.detach().mean(), "mean_value": chosen.detach().mean()}
+        if not self.args.prioritized:
+            return {"loss": (errors * batch.played).mean(), **logged}
+        priorities = (chosen.detach() - targets).abs()
+        return {"loss": (errors * batch.weights).mean(), "priorities": priorities, **logged}
 
 
 def main() -> int:

@@ -26,6 +26,18 @@ PROGRAMS = {
     "A2C+V-trace": (a2c.A2C, a2c.Args, {"num_batches": 2, "num_steps": 4, "warmup_steps": 0}),
     "PPO": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 32}),
     "DQN": (dqn.DQN, dqn.Args, {"memory": 1600, "first_update": 160, "minibatch_size": 32}),
+    "prioritized double DQN, n = 3": (
+        dqn.DQN,
+        dqn.Args,
+        {
+            "memory": 1600,
+            "first_update": 160,
+            "minibatch_size": 32,
+            "n_step": 3,
+            "double": True,
+            "prioritized": True,
+        },
+    ),
     "PQN": (pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 32}),
     "Reinforce": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8}),
 }
@@ -55,6 +67,10 @@ LEARNING = {
         "memory": 3200, "first_update": 320, "minibatch_size": 64, "learning_rate": 2e-3,
         "gamma": 0.5, "epsilon_frames": 32 * 4 * 120, "target_every": 25,
         "last_epsilon": 0.0}, 140),
+    "prioritized": (dqn.DQN, dqn.Args, {
+        "memory": 3200, "first_update": 320, "minibatch_size": 64, "learning_rate": 2e-3,
+        "gamma": 0.5, "epsilon_frames": 32 * 4 * 120, "target_every": 25, "last_epsilon": 0.0,
+        "n_step": 3, "prioritized": True, "double": True}, 140),
     "PQN": (pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 32, "learning_rate": 2e-3,
                                 "gamma": 0.5, "total_frames": 32 * 4 * 400,
                                 "exploration_fraction": 0.3, "last_epsilon": 0.0}, 160),
@@ -223,6 +239,8 @@ def test_diagnostics_are_those_of_the_field(tmp_path):
     ("PPO", {"lag": 2}, "lag of Learning to be 0 or 1, got 2"),
     ("DQN", {"memory": 31}, r"at least 4 steps of all envs \(32\), got 31 and 160"),
     ("DQN", {"target_every": 0}, "target_every to be at least 1, got 0"),
+    ("DQN", {"n_step": 9, "memory": 95}, r"at least 12 steps of all envs \(96\), got 95 and 160"),
+    ("DQN", {"alpha": 0.7}, "expected alpha with prioritized, got it without"),
     ("DQN", {"epsilon_frames": 0}, "epsilon_frames to be at least 1, got 0"),
     ("Reinforce", {"num_steps": -3}, "num_steps to be at least 1, got -3"),
     ("PQN", {"num_steps": -3}, "expected steps of Learning to be at least 1, got -3"),

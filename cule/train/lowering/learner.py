@@ -12,7 +12,7 @@ from cule.train.algorithm import Nets
 from cule.train.batch import Batch, Rows, Used
 from cule.train.lowering import chunks
 from cule.train.lowering.loss_probe import LossProbe
-from cule.train.lowering.method_checks import check_loss, check_norm
+from cule.train.lowering.method_checks import check_loss, check_norm, check_priorities
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.sandbox import unchanged
 from cule.train.plan import annotate
@@ -33,6 +33,8 @@ class Learner:
         names: the names of the numbers that are logged of each update.
         used: the names of the parts of a batch that the loss reads.
         metrics: (len(names),) float64 on the device: the sums of these numbers over updates.
+        priorities: (rows,) float32 on the device, those that the loss returned for the rows of the
+            last update; None: nothing is sampled by priorities.
     """
 
     def __init__(self, parts: Parts, probe: LossProbe, work: Work, turn: torch.Tensor, turns: int):
@@ -45,6 +47,9 @@ class Learner:
         if self.args.compile:
             self.loss = torch.compile(self.algorithm.loss)
         self.metrics = torch.zeros(len(self.names), dtype=torch.float64, device=turn.device)
+        self.priorities: torch.Tensor | None = None
+        if parts.phase.learning.prioritized:
+            self.priorities = torch.zeros(work.samples, device=turn.device)
         # The phase of learning in which chunks are checked next; whether they ever were.
         self._check_in: int | None = None
         self._checked = False
@@ -94,6 +99,9 @@ class Learner:
             with self.autocast:
                 values = self.loss(nets, batch)
             check_loss(values, self.names[:-1])
+            check_priorities(values, end - begin, self.priorities is not None)
+            if self.priorities is not None:
+                self.priorities[begin:end].copy_(values["priorities"].detach())
             loss = values["loss"] if share == 1 else values["loss"] * share
             gradients = torch.autograd.grad(loss, self.weights.used, allow_unused=True)
             self.weights.set_gradient(gradients, add=begin > 0)

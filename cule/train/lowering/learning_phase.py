@@ -13,12 +13,13 @@ import torch
 from torch import nn
 
 from cule.errors import InvalidValue
-from cule.train.batch import Batch, sample, turns_of
+from cule.train.batch import Batch, turns_of
 from cule.train.checks import described
 from cule.train.lowering.learner import Learner
 from cule.train.lowering.method_checks import check_dtypes, check_parts, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
+from cule.train.lowering.replay import Sampling, declare_sampling
 from cule.train.lowering.updates import Samples, declare_updates, weights_at
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Recurrent
@@ -61,6 +62,14 @@ def windows_of(p: Parts) -> Windows:
                 f"expected what learning reads as {name} to be a window of a recurrent, got "
                 f"{described(reads[name])}"
             )
+        if learning.replay is not None and reads[name].length() != steps:
+            raise InvalidValue(
+                f"expected what learning reads as {name} to be a window of all {steps} steps of "
+                f"the replay memory, {reads[name].recurrent.name}[stop - {steps}:stop], got "
+                f"{reads[name]}"
+            )
+        if learning.replay is not None:
+            reads[name] = replace(reads[name], since=since)
     return Windows(reads, stop, steps)
 
 
@@ -86,16 +95,16 @@ def declare_phase(p: Parts) -> Learner:
     whole = _declare_evaluation(p, windows, loops)
     if p.algorithm.prepares:
         whole = _declare_preparation(p, windows, loops, whole)
-    chosen = None
+    chosen: Sampling | None = None
     if learning.minibatch and not learning.replay:
-        chosen = _declare_shuffle(p, loops)
+        chosen = Sampling(_declare_shuffle(p, loops))
     if unknown := [name for name in learning.normalize if name not in whole]:
         raise InvalidValue(
             f"expected normalize of Learning to name what prepare or evaluate returns "
             f"({', '.join(whole) or 'nothing'}), got {', '.join(unknown)}"
         )
     if learning.replay is not None:
-        chosen = _declare_sampling(p, loops, windows)
+        chosen = declare_sampling(p, loops.updates, windows.stop, windows.steps)
     return declare_updates(p, loops.updates, Samples(windows.reads, windows.steps, whole, chosen))
 
 
@@ -229,20 +238,3 @@ def _declare_shuffle(p: Parts, loops: Loops) -> Access:
         writes=[shuffled[program.u]],
     )  # fmt: skip
     return shuffled[program.u // turns_of(learning, p.updates)]
-
-
-def _declare_sampling(p: Parts, loops: Loops, windows: Windows) -> Access:
-    """Appends the choice of an update's transitions in the replay memory; returns its read."""
-    program, replay = p.program, p.phase.learning.replay
-    assert replay is not None
-    chosen = program.recurrent("sampled", (2, replay.minibatch), torch.int64, over="update")
-    memory = windows.steps + 3
-
-    def function(position: torch.Tensor) -> torch.Tensor:
-        return sample(memory, replay.minibatch, p.num_envs, position)
-
-    program.operation(
-        "sample", function, role="learn", **loops.updates, moments=(windows.stop,),
-        writes=[chosen[program.u]],
-    )  # fmt: skip
-    return chosen[program.u]

@@ -10,7 +10,7 @@ from cule.errors import InvalidValue
 from cule.train.algorithm import Nets
 from cule.train.batch import Rows
 from cule.train.checks import described
-from cule.train.lowering.method_checks import check_loss, strange_weights
+from cule.train.lowering.method_checks import check_loss, check_priorities, strange_weights
 from cule.train.lowering.parts import Parts
 
 
@@ -19,7 +19,8 @@ class LossProbe:
     """The result of a first call of a loss.
 
     Attributes:
-        names: what is logged of each update: what it returns besides "loss", and "grad_norm".
+        names: what is logged of each update: what it returns besides "loss" and "priorities", and
+            "grad_norm".
         used: the parts of a batch that it reads.
         bytes_each: bytes that a row's activations take.
     """
@@ -49,6 +50,7 @@ def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
     with p.autocast, hooks:
         values = p.algorithm.loss(nets, batch)
         check_loss(values)
+        check_priorities(values, count, p.phase.learning.prioritized)
         if others := strange_weights(values["loss"], used):
             raise InvalidValue(
                 "expected the loss to depend on weights of networks() only, got one that needs "
@@ -70,5 +72,5 @@ def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
         )
     weights = {p.untyped_storage().data_ptr() for p in used}
     activations = sum(size for address, size in saved_bytes.items() if address not in weights)
-    names = (*(name for name in values if name != "loss"), "grad_norm")
+    names = (*(name for name in values if name not in ("loss", "priorities")), "grad_norm")
     return LossProbe(names, tuple(sorted(batch.asked)), activations // count)

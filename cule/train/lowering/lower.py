@@ -25,6 +25,7 @@ from cule.train.lowering.learning_phase import declare_phase
 from cule.train.lowering.method_checks import check_learning, check_names, check_parts
 from cule.train.lowering.networks import Networks
 from cule.train.lowering.parts import Parts
+from cule.train.lowering.replay import Priorities
 from cule.train.lowering.sandbox import Sandbox, constant
 from cule.train.nn.frame_ring import FrameRing
 from cule.train.plan.program import Program, Recurrent
@@ -42,6 +43,7 @@ class Lowered:
         actors: the versions of the networks that act, by name.
         updates: how many updates a phase of learning has.
         start: the step of the first phase, which comes before it with a lag, else after it.
+        bytes: of the priorities of a replay memory, on the device.
     """
 
     program: Program
@@ -51,6 +53,7 @@ class Lowered:
     actors: dict[str, Recurrent]
     updates: int
     start: int
+    bytes: int
 
 
 def lower(
@@ -103,9 +106,11 @@ def lower(
             envs=program.object("envs", collector, output=True),
         )  # fmt: skip
         learner = _declare_all(parts)
+    objects = (recurrent.object for recurrent in program.recurrents)
     return Lowered(
-        program, learner, observation, declaration.stored, parts.actors, parts.updates, parts.start
-    )
+        program, learner, observation, declaration.stored, parts.actors, parts.updates, parts.start,
+        bytes=sum(one.bytes for one in objects if isinstance(one, Priorities)),
+    )  # fmt: skip
 
 
 def autocast(algorithm: Algorithm[Any]) -> torch.autocast:

@@ -286,6 +286,8 @@ def check_loss(values: Any, names: Collection[str] | None = None) -> None:
         shape = tuple(loss.shape) if isinstance(loss, torch.Tensor) else loss
         raise InvalidValue(f"expected a loss that is a scalar with a gradient, got {shape}")
     for name, value in values.items():
+        if name == "priorities":
+            continue  # see check_priorities
         if not isinstance(name, str) or name in LOGGED or name.startswith("ms_"):
             raise InvalidValue(
                 f"expected loss to name what is logged otherwise than the log itself does, got "
@@ -301,8 +303,39 @@ def check_loss(values: Any, names: Collection[str] | None = None) -> None:
                 f"expected loss to return {name} as a real number, got {value.dtype} on "
                 f"{value.device}"
             )
-    if names is not None and values.keys() != {"loss", *names}:
+    if names is not None and values.keys() - {"priorities"} != {"loss", *names}:
         raise InvalidValue(
             f"expected loss to return the same in each call, {', '.join(['loss', *names])}, got "
             f"{', '.join(values)}"
+        )
+
+
+def check_priorities(values: Mapping[str, Any], rows: int, prioritized: bool) -> None:
+    """Checks the priorities that `loss` returns; does not wait for the device.
+
+    Args:
+        values: what it returns.
+        rows: of the batch that it got.
+        prioritized: whether rows are sampled by priorities.
+
+    Raises:
+        ValueError: there are none, or others than a number for each row; or nothing is sampled by
+            them.
+    """
+    given = values.get("priorities")
+    if not prioritized:
+        if "priorities" in values:
+            raise InvalidValue(
+                "expected loss to return priorities only with a Replay that is prioritized, got "
+                f"{described(given)}"
+            )
+        return
+    if (
+        not isinstance(given, torch.Tensor)
+        or given.shape != (rows,)
+        or not given.is_floating_point()
+    ):
+        raise InvalidValue(
+            f'expected loss to return "priorities" with a number for each of {rows} rows, as the '
+            f"replay memory is prioritized, got {described(given)}"
         )

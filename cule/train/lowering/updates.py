@@ -15,6 +15,7 @@ from cule.train.lowering.learner import Learner
 from cule.train.lowering.loss_probe import LossProbe, probe_loss
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
+from cule.train.lowering.replay import Sampling, declare_new_priorities
 from cule.train.nn.weights import copy_weights
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Recurrent, Work
@@ -29,13 +30,13 @@ class Samples:
         windows: the windows of all steps that are learned from, by name.
         steps: how many steps these are.
         whole: what `prepare`, or else `evaluate`, has computed for all of them, by name.
-        chosen: the places of a shuffle or of sampled transitions; None: groups of envs take turns.
+        sampling: the rows that were shuffled or sampled; None: groups of envs take turns.
     """
 
     windows: Mapping[str, Access]
     steps: int
     whole: Mapping[str, Recurrent]
-    chosen: Access | None
+    sampling: Sampling | None
 
 
 def weights_at(p: Parts, version: Index) -> list[Access]:
@@ -57,16 +58,16 @@ def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Lear
     turn = torch.zeros(1, dtype=torch.int64, device=p.device)
     wholes = _wholes(p, samples)
 
-    def rows(read: Mapping[str, Any], chosen: Any) -> Rows:
+    def rows(read: Mapping[str, Any], *chosen: Any) -> Rows:
         whole = {
             name: value.all() if isinstance(value, Window) else value
             for name, value in read.items()
             if name in wholes
         }
         windows = {name: value for name, value in read.items() if name not in wholes}
-        return rows_of(p.phase.learning, p.num_envs, windows, whole, turn, chosen)
+        return rows_of(p.phase.learning, p.num_envs, windows, whole, turn, *chosen)
 
-    blank = rows(*_blank_reads(p, samples.windows, wholes))
+    blank = rows(_blank_reads(p, samples.windows, wholes), *_blank_choice(p, samples.sampling))
     probe = probe_loss(p, by_name(p.learned_names, p.learned), blank)
     turns = turns_of(p.phase.learning, p.updates)
     learner = Learner(p, probe, _work(p, blank, probe), turn, turns)
@@ -74,6 +75,8 @@ def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Lear
     # Versions of the learner's state in an update: after the gradient, the mean, the step.
     count = 3 if p.reduction else 2
     _declare_gradient(p, loop, samples, wholes, learner, rows, state, count)
+    if samples.sampling is not None:
+        declare_new_priorities(p, loop, samples.sampling, state[count * p.program.u + 1])
     _declare_mean(p, loop, state, count)
     _declare_step(p, loop, learner, state, count)
     _declare_copies(p, loop)
@@ -93,20 +96,23 @@ def _wholes(p: Parts, samples: Samples) -> dict[str, Access]:
 
 def _blank_reads(
     p: Parts, windows: Mapping[str, Access], wholes: Mapping[str, Access]
-) -> tuple[dict[str, Any], torch.Tensor | None]:
-    """Zeros in the shapes of an update's reads, by name, and of the chosen transitions."""
-    device, learning = p.device, p.phase.learning
+) -> dict[str, Any]:
+    """Zeros in the shapes of an update's reads, by name."""
     read: dict[str, Any] = {name: p.blank(access) for name, access in windows.items()}
     for name, access in wholes.items():
         shape = access.recurrent.shape
         if access.window:
             shape = (access.length() or 1, *shape)
-        read[name] = torch.zeros(shape, dtype=access.recurrent.dtype, device=device)
-    if learning.replay is not None:
-        return read, torch.zeros((2, learning.replay.minibatch), dtype=torch.int64, device=device)
-    if learning.minibatch is not None:
-        return read, torch.zeros(p.num_envs * learning.steps, dtype=torch.int64, device=device)
-    return read, None
+        read[name] = torch.zeros(shape, dtype=access.recurrent.dtype, device=p.device)
+    return read
+
+
+def _blank_choice(p: Parts, sampling: Sampling | None) -> list[Any]:
+    """Zeros in the shapes of what was sampled; None where groups of envs take turns."""
+    if sampling is None:
+        return [None]
+    kinds = [access.recurrent for access in sampling.reads]
+    return [torch.zeros(kind.shape, dtype=kind.dtype, device=p.device) for kind in kinds]
 
 
 def _work(p: Parts, rows: Rows, probe: LossProbe) -> Work:
@@ -139,13 +145,15 @@ def _declare_gradient(
 ) -> None:
     program, names = p.program, p.learned_names
     used = {"observations", *learner.used}
+    if p.phase.learning.replay is not None and p.phase.learning.replay.n_step > 1:
+        used |= {"rewards", "discounts", "played"}
     reads = {name: a for name, a in {**samples.windows, **wholes}.items() if name in used}
-    choice = [] if samples.chosen is None else [samples.chosen]
+    choice = [] if samples.sampling is None else samples.sampling.reads
 
     def function(*read: Any) -> tuple[()]:
         windows_by_name = dict(zip(reads, read, strict=False))
         rest = read[len(reads) :]
-        batch_rows = rows(windows_by_name, rest[0] if choice else None)
+        batch_rows = rows(windows_by_name, *(rest[: len(choice)] if choice else [None]))
         learner.compute_gradient(by_name(names, rest[len(choice) : -1]), batch_rows)
         return ()
 
