@@ -157,10 +157,11 @@ class Algorithm(Generic[A]):
 
         Args:
             nets: the networks that learn.
-            observations: (num_envs, ...), those of one step.
+            observations: (n, ...): those of all envs at one step; or at several steps, one after
+                the other, if a trial at the start has shown that this makes no difference.
 
         Returns:
-            (num_envs,) each, by name.
+            (n,) each, by name.
         """
         raise self._missing("evaluate")
 

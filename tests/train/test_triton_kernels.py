@@ -260,15 +260,16 @@ def test_stacks_are_put_together_only_if_they_have_to_be(monkeypatch):
     assert stacks.shape == (2, 5, 4, 84, 84) and stacks.dtype == torch.uint8 and len(stacks) == 2
     assert stacks.device == ring.words.device and not stacks.requires_grad
     net = models.ActorCritic(6, width=0.1).to(DEVICE, memory_format=torch.channels_last)
-    lazily = [net(stacks.flatten(0, 1)), net(stacks[1])]
+    lazily = [net(stacks.flatten(0, 1)), net(stacks[1]), net(stacks[1:].flatten(0, 1))]
     assert not put_together
     plain = stacks.clone()
     assert put_together and type(plain) is torch.Tensor
-    eagerly = [net(plain.flatten(0, 1)), net(plain[1])]
+    eagerly = [net(plain.flatten(0, 1)), net(plain[1]), net(plain[1])]
     for one, other in zip(lazily, eagerly, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
     for function in (
-        lambda s: s[:, 2], lambda s: s[..., :42], lambda s: s.flatten(), lambda s: s.flatten(1),
+        lambda s: s[:, 2], lambda s: s[..., :42], lambda s: s[1:], lambda s: s[:1].flatten(0, 1),
+        lambda s: s.flatten(), lambda s: s.flatten(1),
         lambda s: s[0, 1], lambda s: s.float() / 255, lambda s: 3 * s, lambda s: s.sum(dim=2),
         lambda s: torch.cat([s, plain]), lambda s: s.view(-1, 4, 84, 84), lambda s: s[1][3],
         lambda s: s.transpose(0, 1), lambda s: torch.stack([s, s]), lambda s: s.unsqueeze(0),

@@ -28,6 +28,7 @@ class Learner:
         work: the memory of a gradient, and how many rows are computed at once.
         turn: (1,) int64 on the device, updates modulo `turns`.
         turns: how many groups, or minibatches of an epoch, take turns.
+        observations_each: how many observations a row has.
 
     Attributes:
         names: the names of the numbers that are logged of each update.
@@ -37,12 +38,15 @@ class Learner:
             last update; None: nothing is sampled by priorities.
     """
 
-    def __init__(self, parts: Parts, probe: LossProbe, work: Work, turn: torch.Tensor, turns: int):
+    def __init__(
+        self, parts: Parts, probe: LossProbe, work: Work, turn: torch.Tensor, turns: int,
+        observations_each: int,
+    ):  # fmt: skip
         self.algorithm, self.weights = parts.algorithm, parts.nets.weights
         self.sandbox, self.optimizer = parts.sandbox, parts.optimizer
         self.args, self.autocast = parts.algorithm.args, parts.autocast
         self.names, self.used, self.work = probe.names, probe.used, work
-        self.turn, self.turns = turn, turns
+        self.turn, self.turns, self.observations_each = turn, turns, observations_each
         self.loss: Any = self.algorithm.loss
         if self.args.compile:
             self.loss = torch.compile(self.algorithm.loss)
@@ -53,6 +57,11 @@ class Learner:
         # The phase of learning in which chunks are checked next; whether they ever were.
         self._check_in: int | None = None
         self._checked = False
+
+    @property
+    def observations_at_once(self) -> int:
+        """The most observations of which activations are in memory at the same time."""
+        return self.work.at_once * self.observations_each
 
     def checks_in(self, phase: int) -> bool:
         """Whether the first gradient of a phase of learning checks that chunks are allowed.

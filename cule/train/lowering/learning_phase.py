@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import nn
 
 from cule.errors import InvalidValue
 from cule.train.batch import Batch, turns_of
 from cule.train.checks import described
+from cule.train.lowering.evaluation import Evaluation
 from cule.train.lowering.learner import Learner
-from cule.train.lowering.method_checks import check_dtypes, check_parts, check_tensors
+from cule.train.lowering.method_checks import check_parts, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.replay import Sampling, declare_sampling
@@ -88,11 +88,14 @@ class Loops:
 
 def declare_phase(p: Parts) -> Learner:
     """Appends all operations of a phase of learning; returns the learner."""
-    learning = p.phase.learning
+    learning, learners = p.phase.learning, list[Learner]()
     phase = {"every": p.program.period, "start": p.start}
     loops = Loops(phase, phase | {"times": p.updates})
     windows = windows_of(p)
-    whole = _declare_evaluation(p, windows, loops)
+    whole: dict[str, Recurrent] = {}
+    if p.algorithm.evaluates:
+        evaluation = Evaluation(p, lambda: _evaluated_at_once(p, learners[0]))
+        whole = evaluation.declare(windows.stop, windows.steps + 1, loops.phase)
     if p.algorithm.prepares:
         whole = _declare_preparation(p, windows, loops, whole)
     chosen: Sampling | None = None
@@ -105,53 +108,17 @@ def declare_phase(p: Parts) -> Learner:
         )
     if learning.replay is not None:
         chosen = declare_sampling(p, loops.updates, windows.stop, windows.steps)
-    return declare_updates(p, loops.updates, Samples(windows.reads, windows.steps, whole, chosen))
+    samples = Samples(windows.reads, windows.steps, whole, chosen)
+    learners.append(declare_updates(p, loops.updates, samples))
+    return learners[0]
 
 
-def _declare_evaluation(p: Parts, windows: Windows, loops: Loops) -> dict[str, Recurrent]:
-    """Appends `evaluate` for all observations of the window, steps + 1 calls in a phase.
-
-    The plan merges calls with acting's where the network was the same.
-    """
-    if not p.algorithm.evaluates:
-        return {}
-    program, count = p.program, windows.steps + 1
-    _probe_evaluation(p)
-    stop, names = windows.stop, list(p.trained)
-    evaluated = {}
-    for name, dtype in p.algorithm.evaluates.items():
-        values = program.recurrent(name, (p.num_envs,), dtype, over="update")
-
-        @torch.no_grad()
-        def function(observations: torch.Tensor, *modules: nn.Module, name: str = name) -> Any:
-            with p.autocast:
-                return p.algorithm.evaluate(by_name(names, modules), observations)[name]
-
-        at = stop - windows.steps + program.j
-        versions = p.updates * (program.u // count)
-        program.operation(
-            f"evaluate {name}", function, role="learn", **loops.phase, times=count,
-            reads=[p.declaration.observation[at], *(net[versions] for net in p.trained.values())],
-            writes=[replace(values[program.u], same=name)],
-        )  # fmt: skip
-        evaluated[name] = values
-    return evaluated
-
-
-@torch.no_grad()
-def _probe_evaluation(p: Parts) -> None:
-    """Checks what `evaluate` returns for zeros."""
-    nets = by_name(list(p.trained), list(p.nets.trained.values()))
-    with p.autocast:
-        values = p.algorithm.evaluate(nets, p.blank(p.declaration.observation[p.t]).all()[0])
-    check_tensors("evaluate", values, p.algorithm.evaluates)
-    for name in p.algorithm.evaluates:
-        if tuple(values[name].shape) != (p.num_envs,):
-            raise InvalidValue(
-                f"expected evaluate to return {name} with a number for each of "
-                f"{p.num_envs} envs, got {tuple(values[name].shape)}"
-            )
-    check_dtypes("evaluate", values, p.algorithm.evaluates)
+def _evaluated_at_once(p: Parts, learner: Learner) -> int:
+    """The most observations that are evaluated at once."""
+    if p.algorithm.args.memory_budget is None:
+        return p.algorithm.args.learner_chunk
+    # A gradient of as many needs more memory, for which there is room, and comes at another time.
+    return learner.observations_at_once
 
 
 def _declare_preparation(

@@ -70,7 +70,7 @@ def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Lear
     blank = rows(_blank_reads(p, samples.windows, wholes), *_blank_choice(p, samples.sampling))
     probe = probe_loss(p, by_name(p.learned_names, p.learned), blank)
     turns = turns_of(p.phase.learning, p.updates)
-    learner = Learner(p, probe, _work(p, blank, probe), turn, turns)
+    learner = Learner(p, probe, _work(p, blank, probe), turn, turns, blank.observations_each)
     state = p.program.object("learner", learner)
     # Versions of the learner's state in an update: after the gradient, the mean, the step.
     count = 3 if p.reduction else 2

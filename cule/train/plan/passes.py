@@ -221,6 +221,6 @@ def batchable(operation: Operation, period: int) -> bool:
         several
         and operation.batched
         and any(access.recurrent.object is None for access in operation.reads)
-        and not any(access.window or access.recurrent.stack > 1 for access in operation.reads)
+        and not any(access.window for access in operation.reads)
         and not any(write.recurrent.object is not None for write in operation.writes)
     )

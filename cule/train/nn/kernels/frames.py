@@ -154,12 +154,22 @@ class Stacks(torch.Tensor):
             return None
         return Stacks(self.ring, self.slots, self.envs, leading)
 
+    @property
+    def _by_rows(self) -> bool:
+        """Whether the slots have two dimensions, the same as the stacks."""
+        dimensions = len(self.shape) - 1 - len(self.ring.frame)
+        return self.slots.dim() == 2 and self.slots.shape == self.shape[:dimensions]
+
     def _selected(self, place: int) -> Stacks | None:
         """The stacks at a place of the first dimension, if the slots have the same dimensions."""
-        dimensions = len(self.shape) - 1 - len(self.ring.frame)
-        if self.slots.dim() < 2 or self.slots.shape != self.shape[:dimensions]:
+        return Stacks(self.ring, self.slots[place], self.envs[place]) if self._by_rows else None
+
+    def _sliced(self, begin: int, end: int, step: int = 1) -> Stacks | None:
+        """The stacks at some places of the first dimension, likewise."""
+        if not self._by_rows:
             return None
-        return Stacks(self.ring, self.slots[place], self.envs[place])
+        some = slice(begin, end, step)
+        return Stacks(self.ring, self.slots[some], self.envs[some])
 
     def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
         return repr(self.whole())
@@ -176,6 +186,8 @@ class Stacks(torch.Tensor):
             stacks = args[0]._shaped(args[1])
         elif function is torch.ops.aten.select.int and args[1] == 0:
             stacks = args[0]._selected(args[2])
+        elif function is torch.ops.aten.slice.Tensor and args[1] == 0:
+            stacks = args[0]._sliced(*args[2:])
         if stacks is not None:
             return stacks
         args, kwargs = tree_map_only(Stacks, Stacks.whole, (args, kwargs or {}))

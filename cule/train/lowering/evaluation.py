@@ -1,0 +1,135 @@
+"""Values of observations for learning: `evaluate`, for all steps of a phase."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from cule.errors import InvalidValue
+from cule.train.algorithm import Nets
+from cule.train.lowering.chunks import ROUNDING, other_weights, precise
+from cule.train.lowering.method_checks import check_dtypes, check_tensors
+from cule.train.lowering.networks import by_name
+from cule.train.lowering.parts import Parts
+from cule.train.plan.index import Index
+from cule.train.plan.program import Recurrent
+
+# Steps that are evaluated at once and one by one, to see whether that makes a difference.
+TRIED = 3
+
+
+class Evaluation:
+    """Calls `evaluate` for the observations of several steps.
+
+    The plan merges calls with acting's where the network was the same, and makes the rest at once,
+    if `evaluate` treats each observation for itself: then several steps are one batch.
+
+    Args:
+        p: the parts of the program.
+        at_once: how many observations there is memory for.
+
+    Raises:
+        ValueError: `evaluate` returns something else than numbers for each env.
+    """
+
+    def __init__(self, p: Parts, at_once: Callable[[], int]):
+        self.p, self.at_once = p, at_once
+        self.names = list(p.trained)
+        self.dimensions = len(self._blank().shape)
+        nets = by_name(self.names, list(p.nets.trained.values()))
+        self._probe(nets)
+        self.row_by_row = self._is_row_by_row(nets)
+
+    def _blank(self) -> torch.Tensor:
+        """Zeros like the observations of a step: (num_envs, ...)."""
+        return self.p.blank(self.p.declaration.observation[self.p.t]).all()[0]
+
+    @torch.no_grad()
+    def _probe(self, nets: Nets) -> None:
+        """Checks what `evaluate` returns for zeros."""
+        p, blank = self.p, self._blank()
+        with p.autocast:
+            values = p.algorithm.evaluate(nets, blank)
+        check_tensors("evaluate", values, p.algorithm.evaluates)
+        for name in p.algorithm.evaluates:
+            if tuple(values[name].shape) != (p.num_envs,):
+                raise InvalidValue(
+                    f"expected evaluate to return {name} with a number for each of "
+                    f"{p.num_envs} envs, got {tuple(values[name].shape)}"
+                )
+        check_dtypes("evaluate", values, p.algorithm.evaluates)
+
+    @torch.no_grad()
+    def _is_row_by_row(self, nets: Nets) -> bool:
+        """Whether several steps at once have the values of each of them, but for rounding."""
+        p = self.p
+        some = torch.stack([self._noise(seed) for seed in range(TRIED)])
+        with precise({"observations": some}), other_weights(nets, 0.0, torch.Generator()):
+            each = [p.algorithm.evaluate(nets, one) for one in some]
+            try:
+                whole = p.algorithm.evaluate(nets, some.flatten(0, 1))
+            except Exception:
+                # It asks for the observations of one step, as it may.
+                return False
+        for name in p.algorithm.evaluates:
+            found, wanted = whole.get(name), torch.cat([values[name] for values in each])
+            if not isinstance(found, torch.Tensor) or found.shape != wanted.shape:
+                return False
+            scale = float(wanted.double().abs().max()) or 1.0
+            apart = float((found.double() - wanted.double()).abs().max())
+            if not apart <= math.sqrt(ROUNDING) * scale:
+                return False
+        return True
+
+    def _noise(self, seed: int) -> torch.Tensor:
+        """Random observations of a step."""
+        blank, random = self._blank(), torch.Generator().manual_seed(seed)
+        if blank.is_floating_point():
+            return torch.randn(blank.shape, generator=random).to(blank)
+        most = 256 if blank.dtype == torch.uint8 else 2
+        return torch.randint(most, blank.shape, generator=random).to(blank)
+
+    def declare(self, stop: Index, count: int, loop: Mapping[str, Any]) -> dict[str, Recurrent]:
+        """Appends the operations; returns the values by name.
+
+        Args:
+            stop: the index after the last step; its observation is evaluated, too.
+            count: how many observations of an env are evaluated.
+            loop: the arguments of `Program.operation` that say when phases are.
+        """
+        p, program = self.p, self.p.program
+        at = stop - (count - 1) + program.j
+        versions = p.updates * (program.u // count)
+        evaluated = {}
+        for name, dtype in p.algorithm.evaluates.items():
+            values = program.recurrent(name, (p.num_envs,), dtype, over="update")
+            program.operation(
+                f"evaluate {name}", functools.partial(self._values, name), role="learn", **loop,
+                times=count, batched=self.row_by_row,
+                reads=[
+                    p.declaration.observation[at], *(net[versions] for net in p.trained.values())
+                ],
+                writes=[replace(values[program.u], same=name)],
+            )  # fmt: skip
+            evaluated[name] = values
+        return evaluated
+
+    @torch.no_grad()
+    def _values(self, name: str, observations: torch.Tensor, *modules: nn.Module) -> torch.Tensor:
+        """The values of a step, (num_envs,), or of several, (steps, num_envs)."""
+        p, nets = self.p, by_name(self.names, modules)
+        with p.autocast:
+            if observations.dim() == self.dimensions:
+                return p.algorithm.evaluate(nets, observations)[name]
+            steps = max(1, self.at_once() // p.num_envs)
+            parts = [
+                p.algorithm.evaluate(nets, observations[first : first + steps].flatten(0, 1))[name]
+                for first in range(0, len(observations), steps)
+            ]
+        return torch.cat(parts).view(len(observations), p.num_envs)
