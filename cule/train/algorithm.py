@@ -13,7 +13,7 @@ from torch import nn
 
 from cule.errors import MissingMethod, MissingPart
 from cule.train.batch import Batch
-from cule.train.declaration import Declaration
+from cule.train.declaration import Declaration, Kind
 from cule.train.learning import Copy, Learning
 from cule.train.settings import Args
 
@@ -35,7 +35,8 @@ class Context:
 
     Attributes:
         device: where networks compute, and where all tensors are.
-        num_actions: how many actions an env has.
+        num_actions: how many actions an env has; where actions are vectors (a Box), how many
+            numbers one has.
         envs: the envs that `environment` returned; None: the training plays the game of the
             settings.
         now: the current values of `schedules` by name, as attributes: () float32 on the device.
@@ -59,16 +60,17 @@ class Algorithm(Generic[A]):
 
     Attributes:
         keeps: values that `act` returns and that are stored of each step, besides the observation,
-            action, reward, discount and `played`: the dtype of each by its name; a value has the
-            shape (num_envs,). "actions" may be among them, to store actions as another dtype than
-            int64.
+            action, reward, discount and `played`: the dtype of each by its name, where a value has
+            the shape (num_envs,); or a dtype and a shape, such as (torch.float32, 6), where it has
+            the shape (num_envs, 6). "actions" may be among them, to store other actions than int64.
         evaluates: values that `evaluate` returns, (num_envs,) each: their dtypes by name.
         now: the current values of `schedules` by name, as attributes: () float32 on the device.
-        num_actions: how many actions an env has.
+        num_actions: how many actions an env has; where actions are vectors (a Box), how many
+            numbers one has.
         device: where networks compute, and where all tensors are.
     """
 
-    keeps: ClassVar[Mapping[str, torch.dtype]] = {}
+    keeps: ClassVar[Mapping[str, Kind]] = {}
     evaluates: ClassVar[Mapping[str, torch.dtype]] = {}
 
     # Which settings the constructor has read (lowering/settings_read.py); None: not known.
@@ -144,8 +146,8 @@ class Algorithm(Generic[A]):
             observations: (num_envs, ...); of a game (num_envs, 4, 84, 84) uint8.
 
         Returns:
-            "actions" (num_envs,) int64, and the values that `keeps` names, (num_envs,) each. Those
-            that `evaluates` names may be there, too.
+            "actions" (num_envs,) int64, and the values that `keeps` names, (num_envs,) each; or
+            both as `keeps` says. Those that `evaluates` names may be there, too.
         """
         raise self._missing("act")
 

@@ -40,11 +40,31 @@ class LearningPhase:
     reads: Mapping[str, Callable[[Index], Access]]
 
 
-def check_kinds(attribute: str, kinds: Any) -> None:
+# What is stored of an env: a number of a dtype; or an array, of a dtype and a shape.
+Kind = torch.dtype | tuple[Any, ...]
+
+
+def parts_of(kind: Kind) -> tuple[torch.dtype, tuple[int, ...]]:
+    """The dtype and the shape of a kind."""
+    return (kind[0], kind[1:]) if isinstance(kind, tuple) else (kind, ())
+
+
+def _is_array(kind: Any) -> bool:
+    if not isinstance(kind, tuple) or len(kind) < 2 or not isinstance(kind[0], torch.dtype):
+        return False
+    return all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in kind[1:])
+
+
+def check_kinds(attribute: str, kinds: Any, *, arrays: bool = False) -> None:
     """Checks `keeps` or `evaluates`.
 
+    Args:
+        attribute: its name.
+        kinds: its value.
+        arrays: whether it may name arrays, too.
+
     Raises:
-        ValueError: it is no mapping of names to dtypes.
+        ValueError: it is no mapping of names to dtypes, or to dtypes with shapes.
     """
     if not isinstance(kinds, Mapping):
         raise InvalidValue(
@@ -54,8 +74,11 @@ def check_kinds(attribute: str, kinds: Any) -> None:
     for name, kind in kinds.items():
         if not is_name(name):
             raise InvalidValue(f"expected {attribute} to name parts as attributes, got {name!r}")
-        if not isinstance(kind, torch.dtype):
-            raise InvalidValue(f"expected a torch.dtype as {name} of {attribute}, got {kind!r}")
+        if not isinstance(kind, torch.dtype) and not (arrays and _is_array(kind)):
+            more = ", or one with a shape, such as (torch.float32, 6)," if arrays else ""
+            raise InvalidValue(
+                f"expected a torch.dtype{more} as {name} of {attribute}, got {kind!r}"
+            )
 
 
 class Declaration:
@@ -83,15 +106,18 @@ class Declaration:
         self,
         num_envs: int,
         observation: Recurrent,
-        keeps: Mapping[str, torch.dtype],
+        keeps: Mapping[str, Kind],
         evaluates: Mapping[str, torch.dtype],
     ):
-        check_kinds("keeps", keeps)
+        check_kinds("keeps", keeps, arrays=True)
         check_kinds("evaluates", evaluates)
         self.num_envs, self.observation = num_envs, observation
         self.program = Program()
-        names = {"actions": torch.int64, **STEP, **keeps}
-        self.stored = {name: self.recurrent(name, dtype) for name, dtype in names.items()}
+        names: dict[str, Kind] = {"actions": torch.int64, **STEP, **keeps}
+        self.stored: dict[str, Recurrent] = {}
+        for name, kind in names.items():
+            dtype, shape = parts_of(kind)
+            self.stored[name] = self.recurrent(name, dtype, *shape)
         for name, dtype in evaluates.items():
             self.stored[f"acting's {name}"] = self.recurrent(f"acting's {name}", dtype)
         self.started = Recurrent("started", (num_envs,), torch.bool, initial=True)

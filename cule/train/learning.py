@@ -91,17 +91,23 @@ class Copy:
     Attributes:
         of: the name of the network that is copied.
         every: updates between two copies.
+        tau: 1: its weights become those of the other network. Less: they move this share of the way
+            to them (Lillicrap et al., 2016); buffers are copied.
 
     Raises:
         TypeError: `every` is no whole number.
-        ValueError: it is below 1.
+        ValueError: it is below 1, or `tau` is not above 0 and at most 1.
     """
 
     of: str
     every: int = 1
+    tau: float = 1.0
 
     def __post_init__(self) -> None:
         at_least_whole(1, self, "every")
+        check_types(self)
+        above(0, self, "tau")
+        within(0, 1, self, "tau")
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ SLIPS = [
     (walker(keeps={"mu": torch.float32}, evaluates={"mu": torch.float32}), "mu, which is one of k"),
     (walker(prepare=lambda self, nets, batch: {"actions": batch.rewards}), "prepare to have names"),
     (walker(keeps=["mu"]), "expected keeps to have dtypes by name, .* got one of list"),
-    (walker(keeps={"mu": float}), "expected a torch.dtype as mu of keeps, got <class 'float'>"),
+    (walker(keeps={"mu": float}), "expected a torch.dtype, or .* as mu of keeps, got <class 'float'>"),
     (walker(act=lambda self, nets, observations: {"actions": torch.full((8,), 0.7)}),
      "act to return actions as torch.int64, which is kept, got torch.float32"),
     (walker(loss=lambda self, nets, batch: {

@@ -16,7 +16,7 @@ from cule.train.devices import multiprocessors_of
 from cule.train.envs.async_cpu import INFOS, AsyncCpuEnvs
 from cule.train.envs.emulator import STACK, make_env
 from cule.train.envs.episodes import Episodes
-from cule.train.envs.own_envs import check_reset, check_step
+from cule.train.envs.own_envs import check_reset, check_step, num_actions_in
 from cule.train.learning import Learning
 from cule.train.nn.rewards import RewardName, learned_rewards
 
@@ -144,8 +144,8 @@ class Collector:
 
     @property
     def num_actions(self) -> int:
-        """Actions of an env."""
-        return int(self.env.single_action_space.n)
+        """Actions of an env; where actions are vectors, how many numbers one has."""
+        return num_actions_in(self.env.single_action_space)
 
     def reset(self, seed: int) -> torch.Tensor:
         """Resets all envs; returns the first observations."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode
 
 from cule.errors import InvalidValue, is_others
@@ -18,7 +19,8 @@ def check_envs(envs: Any, num_envs: int) -> None:
     """Checks the envs that `environment` returns.
 
     Raises:
-        ValueError: they are not so many, reset in another way, or have no discrete actions.
+        ValueError: they are not so many, reset in another way, or have actions that are neither
+            one of some nor a vector of real numbers.
     """
     for name in ("num_envs", "single_action_space", "reset", "step", "close"):
         try:
@@ -34,12 +36,7 @@ def check_envs(envs: Any, num_envs: int) -> None:
             f"expected environment() to return the {num_envs} envs that it was asked for, got "
             f"{envs.num_envs}"
         )
-    actions = getattr(envs.single_action_space, "n", None)
-    if not isinstance(actions, (int, np.integer)) or actions < 1:
-        raise InvalidValue(
-            f"expected envs with a number of actions, single_action_space.n, got "
-            f"{envs.single_action_space}"
-        )
+    num_actions_in(envs.single_action_space)
     mode = getattr(envs, "autoreset_mode", None) or getattr(envs, "metadata", {}).get(
         "autoreset_mode"
     )
@@ -47,6 +44,23 @@ def check_envs(envs: Any, num_envs: int) -> None:
         raise InvalidValue(
             f"expected envs that reset with the step after an episode's last, NEXT_STEP, got {mode}"
         )
+
+
+def num_actions_in(space: Any) -> int:
+    """How many actions a space has, its `n`; of a Box of real numbers, how many an action has.
+
+    Raises:
+        ValueError: it has no `n`, and is no Box of vectors of real numbers.
+    """
+    actions = getattr(space, "n", None)
+    if isinstance(space, Box) and np.issubdtype(space.dtype, np.floating) and len(space.shape) == 1:
+        actions = space.shape[0]
+    if not isinstance(actions, (int, np.integer)) or actions < 1:
+        raise InvalidValue(
+            f"expected envs with a number of actions, single_action_space.n, or with a Box of "
+            f"vectors of real numbers, got {space}"
+        )
+    return int(actions)
 
 
 def check_reset(returned: Any, num_envs: int) -> torch.Tensor:

@@ -84,11 +84,13 @@ def _probe_acting(p: Parts, acting: Acting) -> Mapping[str, torch.Tensor]:
         wanted: tuple[int, ...] = (p.num_envs,)
         if name in writes:
             wanted = writes[name].recurrent.shape
+        elif name in p.declaration.stored:
+            wanted = p.declaration.stored[name].shape
         if name in numbers and tuple(value.shape) != wanted:
             raise InvalidValue(
                 f"expected act to return {name} with a value for each of {p.num_envs} envs, "
-                f"{wanted}, got {tuple(value.shape)}; more than a number for each is kept by a "
-                "recurrent of its own, which declare() declares"
+                f"{wanted}, got {tuple(value.shape)}; keeps says what more than a number for each "
+                "env is, such as (torch.float32, 6)"
             )
     kinds = {name: recurrent.dtype for name, recurrent in p.declaration.stored.items()} | dict(
         evaluates

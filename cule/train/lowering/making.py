@@ -12,7 +12,7 @@ from cule.errors import InvalidValue
 from cule.rom import find_game
 from cule.train.algorithm import Algorithm, Context, overrides_environment
 from cule.train.distributed.process_group import ProcessGroup
-from cule.train.envs.own_envs import check_envs
+from cule.train.envs.own_envs import check_envs, num_actions_in
 from cule.train.lowering.settings_read import Make, instantiate
 
 
@@ -65,7 +65,8 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
         with processes.all_or_none():
             if processes.acts:
                 envs = _own_envs(own, args, args.num_envs // len(actors), device)
-                num_actions = num_actions if envs is None else int(envs.single_action_space.n)
+                if envs is not None:
+                    num_actions = num_actions_in(envs.single_action_space)
         if processes.partners:
             num_actions = processes.broadcast(num_actions, actors[0])
     algorithm = instantiate(make, args, Context(device, num_actions, envs))

@@ -206,12 +206,13 @@ def _declare_copies(p: Parts, loop: Mapping[str, Any]) -> None:
         copy = p.nets.copies[name][1]
         number = (program.u + 1) // copy.every
 
-        def function(source: nn.Module, target: nn.Module) -> tuple[()]:
-            copy_weights(source, target)
+        def function(source: nn.Module, target: nn.Module, tau: float = copy.tau) -> tuple[()]:
+            copy_weights(source, target, tau)
             return ()
 
         program.operation(
             f"copy {copy.of} to {name}", function, role="copy", **loop, nth=copy.every,
             reads=[p.trained[copy.of][program.u + 1], versions[number - 1]],
-            writes=[versions[number]], copies=program.t * copy.every,
+            writes=[versions[number]],
+            copies=program.t * copy.every if copy.tau == 1 else None,
         )  # fmt: skip

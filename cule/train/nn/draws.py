@@ -9,6 +9,7 @@ processes, and a run that is resumed needs no state of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -125,6 +126,18 @@ def uniform(like: torch.Tensor) -> torch.Tensor:
     if _current is None:
         return torch.rand(len(like), device=like.device)
     return _drawn(_current, "uniform", (len(like), 1))[:, 0]
+
+
+def normal(like: torch.Tensor) -> torch.Tensor:
+    """Normal variables of mean 0 and deviation 1, as `like`: (envs,) or (envs, each) float32.
+
+    By Box and Muller (1958), of two other draws.
+    """
+    if _current is None:
+        return torch.randn_like(like)
+    shape = (like.shape[0], like.shape[1] if like.dim() > 1 else 1)
+    radius = (2 * _drawn(_current, "exponential", shape)).sqrt()
+    return (radius * (2 * math.pi * _drawn(_current, "uniform", shape)).cos()).view(like.shape)
 
 
 def integers(like: torch.Tensor, stop: int) -> torch.Tensor:

@@ -134,14 +134,23 @@ class Weights:
         return 4 * 4 * self.gradient.numel() + 2 * self._rounded.numel()
 
 
-def copy_weights(source: nn.Module, target: nn.Module) -> None:
-    """Copies weights and buffers. All weights of a dtype are one launch on a GPU."""
+def copy_weights(source: nn.Module, target: nn.Module, tau: float = 1.0) -> None:
+    """Copies weights and buffers. All weights of a dtype are one launch on a GPU.
+
+    Args:
+        source: is copied.
+        target: is changed.
+        tau: how much of the way to the source the target's weights move; 1: all.
+    """
     kinds: dict[torch.dtype, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
     for mine, its in zip(target.parameters(), source.parameters(), strict=True):
         for some, one in zip(kinds.setdefault(its.dtype, ([], [])), (mine, its), strict=True):
             some.append(one)
     with torch.no_grad():
         for targets, sources in kinds.values():
-            torch._foreach_copy_(targets, sources)
+            if tau == 1:
+                torch._foreach_copy_(targets, sources)
+            else:
+                torch._foreach_lerp_(targets, sources, tau)
         for buffer, its_buffer in zip(target.buffers(), source.buffers(), strict=True):
             buffer.copy_(its_buffer)
