@@ -8,6 +8,7 @@ from cule.train.declaration import Declaration
 from cule.train.layout import Instance, Layout
 from cule.train.learning import Copy, Learning, Prioritized, Replay
 from cule.train.main import explain, main, train
+from cule.train.plan.index import cases, maximum, minimum
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Operation, Program, Recurrent
@@ -18,5 +19,5 @@ from cule.train.tune.tuning import tune
 __all__ = [
     "Algorithm", "Args", "Batch", "Context", "Copy", "Declaration", "Instance", "Layout",
     "Learning", "Nets", "Operation", "Passes", "Plan", "Prioritized", "Program", "Recurrent",
-    "Replay", "by_device", "explain", "main", "train", "tune",
+    "Replay", "by_device", "cases", "explain", "main", "maximum", "minimum", "train", "tune",
 ]  # fmt: skip

@@ -142,6 +142,20 @@ class Declaration:
         """
         return self.program.recurrent(name, (self.num_envs, *shape), dtype, **more)
 
+    def bound(self, name: str, value: torch.Tensor, least: int, most: int) -> Index:
+        """A number for indices of reads that is known only when the training runs.
+
+        Args:
+            name: for messages.
+            value: a real number on the device, such as `self.now.NAME` of a schedule.
+            least: what it is at least; a lower value counts as this.
+            most: what it is at most; a higher value counts as this.
+
+        Raises:
+            ValueError: it is no such tensor, or `least` is more than `most`.
+        """
+        return self.program.bound(name, value, least, most)
+
     def acting(
         self,
         act: Callable[..., Mapping[str, torch.Tensor]],
@@ -152,8 +166,8 @@ class Declaration:
 
         Args:
             act: gets the networks, the observations (num_envs, ...) and a value for each of
-                `reads`; returns by name "actions", what `keeps` and `evaluates` name, and a value
-                for each of `writes`.
+                `reads`, or a Window (plan/stores.py) if it is one; returns by name "actions", what
+                `keeps` and `evaluates` name, and a value for each of `writes`.
             reads: values that it reads besides the observations.
             writes: values that it writes besides those, by name.
         """

@@ -6,7 +6,9 @@ import random
 
 import torch
 
-from cule.train.plan.program import Domain, Program, calls_in_order
+from cule.train.plan.domain import Domain
+from cule.train.plan.index import cases, maximum, minimum
+from cule.train.plan.program import Program, calls_in_order
 
 SHAPE = (3,)
 PRIME = 10_007
@@ -99,6 +101,9 @@ class Draft:
         for recurrent, _, ahead in r.sample(self.steps, min(len(self.steps), r.randint(0, 2))):
             newest = t + ahead - r.randint(0, 2)
             length = 1 if single else r.randint(1, 7)
+            if r.random() < 0.3:
+                found.append(self.changing_read(recurrent, newest, length))
+                continue
             found.append(
                 recurrent[newest] if length == 1 else recurrent[newest - length + 1 : newest + 1]
             )
@@ -107,6 +112,34 @@ class Draft:
             stop = calls_before(writer.domain, t) - back + 1
             found.append(recurrent[stop - 1] if length == 1 else recurrent[stop - length : stop])
         return found
+
+    def condition(self):
+        """A condition on the step."""
+        r, t = self.random, self.program.t
+        one, two = t % r.randint(2, 5) == r.randint(0, 2), t > r.randint(0, 30)
+        return r.choice([one, ~one, two, one & ~two, one | two])
+
+    def changing_read(self, recurrent, newest, length):
+        """A read whose place, or whose length, depends on the time in other ways than by a sum."""
+        r, t = self.random, self.program.t
+        back = cases((self.condition(), r.randint(0, 3)), minimum(t % 4, r.randint(0, 3)))
+        if length == 1:
+            return recurrent[newest - back]
+        kind = r.choice(["first", "stop", "both"])
+        first = newest - length - (back if kind != "stop" else 0)
+        stop = newest + 1 - (minimum(back, length) if kind != "first" else 0)
+        return recurrent[first : maximum(stop, first + 1)]
+
+    def branching(self, number):
+        """Two operations that write one tensor, each at the steps at which the other does not."""
+        p, condition = self.program, self.condition()
+        recurrent = p.recurrent(f"x{number}", SHAPE, torch.int64, initial=number)
+        for name, when in ((f"one{number}", condition), (f"two{number}", ~condition)):
+            made = p.operation(
+                name, windowed(len(name)), role="learn", reads=self.reads(False),
+                writes=[recurrent[p.t]], when=when,
+            )  # fmt: skip
+        self.steps.append((recurrent, made, 0))
 
     def value(self, number):
         """An operation that writes a value."""
@@ -167,7 +200,10 @@ class Draft:
             log.append(windowed(0)(*reads).tolist())
             return ()
 
-        p.operation(f"tell{number}", function, role="effect", reads=reads, **self.domain())
+        when = self.condition() if self.random.random() < 0.3 else None
+        p.operation(
+            f"tell{number}", function, role="effect", reads=reads, when=when, **self.domain()
+        )
 
 
 def random_program(seed):
@@ -179,6 +215,8 @@ def random_program(seed):
         draft.changing()
     for number in range(r.randint(1, 5)):
         draft.value(number)
+    if r.random() < 0.4:
+        draft.branching(9)
     if not early and r.random() < 0.5:
         draft.changing()
     for number in range(r.randint(1, 2)):

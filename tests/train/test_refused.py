@@ -15,9 +15,11 @@ from torch import nn
 
 import cule
 from cule import train
+from cule.errors import Refusal
 from cule.train.lowering.method_checks import LOGGED
 from cule.train.lowering.settings_read import instantiate
-from cule.train.plan.index import T, U
+from cule.train.plan.index import T, U, cases, minimum
+from cule.train.plan.program import Program
 from tests.train.walker import Corridor, Walker, trainer_of, weights
 
 
@@ -108,7 +110,7 @@ SLIPS = [
     (walker(keeps={"mu": torch.float32}, evaluates={"mu": torch.float32}), "mu, which is one of k"),
     (walker(prepare=lambda self, nets, batch: {"actions": batch.rewards}), "prepare to have names"),
     (walker(keeps=["mu"]), "expected keeps to have dtypes by name, .* got one of list"),
-    (walker(keeps={"mu": float}), "expected a torch.dtype, or .* as mu of keeps, got <class 'float'>"),
+    (walker(keeps={"mu": float}), "a torch.dtype, or .* as mu of keeps, got <class 'float'>"),
     (walker(act=lambda self, nets, observations: {"actions": torch.full((8,), 0.7)}),
      "act to return actions as torch.int64, which is kept, got torch.float32"),
     (walker(loss=lambda self, nets, batch: {
@@ -276,12 +278,17 @@ def settings(folder):
 
 
 @pytest.mark.parametrize("condition", [
-    lambda t: t == 0, lambda t: t != 0, lambda t: t - 3 > U, lambda t: t // 2 <= 1, bool,
-    lambda t: t % 2, lambda t: t / 2,
+    lambda t: bool(t == 0), lambda t: bool(t != 0), lambda t: 1 if t - 3 > U else 0,
+    lambda t: 0 < t < 4, lambda t: t == 0 or t == 4, bool, lambda t: max(t, 3), lambda t: t / 2,
+    lambda t: t in (1, 2), lambda t: t % 0, lambda t: t % 2.0, lambda t: t // U, lambda t: t * t,
+    lambda t: cases((t, 3), 4), lambda t: cases((t == 3, 3.5), 4), lambda t: cases((t == 3, 3)),
+    lambda t: (t == 3) & True, lambda t: minimum(t, None), lambda t: t + True,
+    lambda t: Program().operation("tell", print, role="effect", when=t),
 ])  # fmt: skip
-def test_condition_on_an_index_is_refused(condition):
-    with pytest.raises(TypeError, match="expected an index"):
+def test_condition_or_number_without_a_meaning_is_refused(condition):
+    with pytest.raises((TypeError, ValueError), match="expected") as raised:
         condition(T + 1)
+    assert isinstance(raised.value, Refusal)
 
 
 @pytest.mark.parametrize("name", ["nett", "rewardz"])

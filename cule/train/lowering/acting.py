@@ -71,7 +71,7 @@ def declare_acting(p: Parts, acting: Acting) -> None:
 def _probe_acting(p: Parts, acting: Acting) -> Mapping[str, torch.Tensor]:
     """Calls `act` with zeros, and checks what it returns."""
     reads = (p.declaration.observation[p.t], *acting.reads)
-    values = [p.blank(access).all()[0] for access in reads]
+    values = [p.blank(read) if read.window else p.blank(read).all()[0] for read in reads]
     nets = by_name(list(p.nets.acting), list(p.nets.acting.values()))
     step = torch.zeros(1, dtype=torch.int64, device=p.device)
     with p.autocast, _draws_at(p, step):

@@ -15,7 +15,9 @@ from cule.train.distributed.reduction import Reduction
 from cule.train.envs.collector import Collector
 from cule.train.lowering.networks import Networks, by_name
 from cule.train.lowering.sandbox import Sandbox
+from cule.train.plan.domain import Domain
 from cule.train.plan.index import Index
+from cule.train.plan.polyhedra import most_indices
 from cule.train.plan.program import Access, Program, Recurrent
 from cule.train.plan.stores import Window
 
@@ -106,7 +108,7 @@ class Parts:
         n, *rest = recurrent.shape
         stacked = [recurrent.stack, *rest] if recurrent.stack > 1 else rest
         one = torch.zeros((1, 1, *stacked), dtype=recurrent.dtype, device=self.device)
-        return Blank(one.expand(access.length() or 1, n, *stacked))
+        return Blank(one.expand(most_indices(access, Domain(), "the algorithm"), n, *stacked))
 
 
 class Blank(Window):
@@ -117,7 +119,7 @@ class Blank(Window):
     """
 
     def __init__(self, zeros: torch.Tensor):
-        self.zeros = zeros
+        self.zeros, self.count = zeros, None
         self.slots = torch.zeros(len(zeros), dtype=torch.int64, device=zeros.device)
 
     def __len__(self) -> int:

@@ -102,7 +102,7 @@ def _blank_reads(
     for name, access in wholes.items():
         shape = access.recurrent.shape
         if access.window:
-            shape = (access.length() or 1, *shape)
+            shape = (access.most, *shape)
         read[name] = torch.zeros(shape, dtype=access.recurrent.dtype, device=p.device)
     return read
 

@@ -132,12 +132,12 @@ class Executor:
         domains = [operation.domain for operation in group.operations]
         # From this step on iterations differ only in the calls of these domains.
         self._all_begun = max(domain.start for domain in domains)
-        self._uneven = [d for d in domains if d.nth > 1 or period % d.every]
+        self._uneven = [d for d in domains if not d.is_even or period % d.every]
         self._known_steps: dict[Hashable, list[Step]] = {}
         for operation in group.operations:
             for access in operation.reads:
                 # Made now, as streams share them.
-                storage.range(access.length() or 1)
+                storage.range(access.most)
 
     def steps(self, iteration: int) -> list[Step]:
         """The steps of an iteration; they leave the clock at the next iteration's first step."""
@@ -241,9 +241,18 @@ class Executor:
         store = self.storage.of(recurrent, operation)
         place = self._slots(operation, access, store.length, t, j, slots)
         if access.window:
-            return Window(store, place)
+            return Window(store, place, self._count(operation, access, t, j))
         value = store.read(place)
         return value if self.group.together else value[0]
+
+    def _count(
+        self, operation: Operation, access: Access, t: torch.Tensor, j: torch.Tensor
+    ) -> torch.Tensor | None:
+        """How many indices a window has now, (1,) int64; None: always as many."""
+        if access.length() is not None:
+            return None
+        first, stop = (index.at(operation.domain, t, j) for index in (access.first, access.stop))
+        return torch.as_tensor(stop - first, device=t.device).expand(1)
 
     def _slots(
         self,
@@ -260,11 +269,7 @@ class Executor:
             if not isinstance(first, torch.Tensor):
                 first = torch.full_like(t, first)
             if access.window:
-                indices = access.length()
-                if indices is None:
-                    stop = access.stop.at(operation.domain, t, j)
-                    indices = int(stop) - int(first)
-                first = first + self.storage.range(indices)
+                first = first + self.storage.range(access.most)
                 if access.since is not None:
                     first = first.clamp(min=access.since)
             slots[key] = first % length

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import Protocol
 
+from cule.train.plan.domain import Domain
 from cule.train.plan.groups import Group
-from cule.train.plan.index import Domain
 from cule.train.plan.memory import Memory
 from cule.train.plan.program import Operation, Program, Recurrent
 
@@ -101,6 +101,8 @@ def when(domain: Domain, period: int) -> str:
         often += f", {times} times"
     if domain.nth > 1:
         often += f", only each {domain.nth}th time"
+    if domain.when is not None:
+        often += f", where {domain.when}"
     return often + (f", from step {domain.start} on" if domain.start >= period else "")
 
 

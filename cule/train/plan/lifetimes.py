@@ -77,7 +77,7 @@ def ring_length(
             f"{', '.join(names)} reads grows with time"
         )
     window = max(
-        (a.length() or 1) + recurrent.stack - 1
+        a.most + recurrent.stack - 1
         for o in polyhedra.program.operations
         for a in (*o.reads, *o.writes)
         if a.recurrent is recurrent and (readers is None or o in readers or a in o.writes)

@@ -15,7 +15,8 @@ from typing import Any
 
 import islpy as isl
 
-from cule.train.plan.index import Domain, Index
+from cule.train.plan.domain import Domain
+from cule.train.plan.index import Index
 from cule.train.plan.polyhedra import Polyhedra
 from cule.train.plan.program import Access, Operation, Program, Recurrent
 

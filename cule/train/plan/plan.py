@@ -16,7 +16,7 @@ from cule.train.plan.lifetimes import surely_before
 from cule.train.plan.memory import plan_memory
 from cule.train.plan.parts import make_executor
 from cule.train.plan.passes import Passes, apply, unread
-from cule.train.plan.polyhedra import Polyhedra, check
+from cule.train.plan.polyhedra import Polyhedra, bounded, check
 from cule.train.plan.program import Program, Recurrent
 
 
@@ -60,6 +60,7 @@ class Plan:
     ):
         begun = time.perf_counter()
         self.device = torch.device(device)
+        program = bounded(program)
         check(Polyhedra(program))
         self.passes = passes or Passes()
         self.program, changes = apply(program, self.passes)

@@ -8,6 +8,7 @@ writes are relations between the two, and everything else follows from them. isl
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 try:
     import islpy as isl
@@ -17,7 +18,9 @@ except ImportError as problem:
     ) from problem
 
 from cule.errors import InvalidValue
+from cule.train.plan.domain import Domain
 from cule.train.plan.program import NOTHING, Access, Operation, Program, Recurrent
+from cule.train.plan.unknowns import Unknowns
 
 Pair = tuple[Operation, Operation]
 
@@ -75,12 +78,13 @@ class Polyhedra:
     def access_text(self, operation: Operation, access: Access, *, read: bool) -> str:
         """An access in isl's language, `operation[t, j] -> recurrent[i] : ...`."""
         domain, back = operation.domain, access.recurrent.stack - 1 if read else 0
-        first, stop = access.first.isl(domain), access.stop.isl(domain)
+        unknowns = Unknowns()
+        first, stop = access.first.isl(domain, unknowns), access.stop.isl(domain, unknowns)
         conditions = [f"{first} - {back} <= i < {stop}", domain.isl()]
         if access.since is not None:
             conditions.append(f"i >= {access.since}")
         name = self._recurrent[access.recurrent]
-        return f"{self._op[operation]}[t, j] -> {name}[i] : {' and '.join(conditions)}"
+        return f"{self._op[operation]}[t, j] -> {name}[i] : {unknowns.where(conditions)}"
 
     def _readers_before(self, recurrent: Recurrent, writer: isl.UnionMap) -> isl.UnionMap:
         """From readers of a version to writers of later ones, except a call to itself."""
@@ -158,6 +162,54 @@ class Polyhedra:
     ) -> isl.UnionMap:
         """The reads or writes of a Recurrent by some operations."""
         return getattr(self, kind)[recurrent].intersect_domain(self.calls_of(operations))
+
+
+def bounded(program: Program) -> Program:
+    """The program with the most indices that each window can have.
+
+    Raises:
+        ValueError: a window grows with time.
+    """
+
+    def measured(operation: Operation, access: Access) -> Access:
+        return replace(access, most=most_indices(access, operation.domain, operation.name))
+
+    return program.with_operations(
+        replace(o, reads=tuple(measured(o, access) for access in o.reads))
+        if any(access.length() is None for access in o.reads)
+        else o
+        for o in program.operations
+    )
+
+
+def most_indices(access: Access, domain: Domain, reader: str) -> int:
+    """The most indices that a window has.
+
+    Args:
+        access: the window.
+        domain: of the operation that reads it.
+        reader: the operation's name, for messages.
+
+    Raises:
+        ValueError: it grows with time.
+    """
+    length = access.length()
+    if length is not None:
+        return length
+    unknowns = Unknowns()
+    first, stop = access.first.isl(domain, unknowns), access.stop.isl(domain, unknowns)
+    wanted = unknowns.where([f"n = {stop} - {first}", domain.isl()])
+    lengths = isl.Set(f"{{ [n] : exists (t, j : {wanted}) }}")
+    if lengths.is_empty():
+        return 1  # it is never called
+    most = lengths.dim_max_val(0)
+    if not most.is_int():
+        raise InvalidValue(
+            f"expected windows of {access.recurrent.name} with a greatest length, such as "
+            f"x[maximum(t - 99, 0):t + 1], but what {reader} reads, {access}, grows with "
+            "time"
+        )
+    return max(1, int(most.to_python()))
 
 
 def check(polyhedra: Polyhedra) -> None:

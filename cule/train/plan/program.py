@@ -17,7 +17,9 @@ from typing import Any, Literal, Protocol, get_args
 import torch
 
 from cule.errors import InvalidValue
-from cule.train.plan.index import Domain, Index, J, T, U, as_index
+from cule.train.plan.domain import Domain
+from cule.train.plan.index import Condition, Index, J, T, U, as_condition, as_index
+from cule.train.plan.unknowns import Bound
 
 Role = Literal["simulate", "act", "learn", "reduce", "copy", "hand over", "effect"]
 Over = Literal["step", "update"]
@@ -86,6 +88,8 @@ class Access:
         stop: the index after its last.
         window: whether it is a window, or a single value.
         since: a window leaves out indices before this one; None: none are left out.
+        most: the most indices that it can have; a window whose length depends on the time gets it
+            from the plan.
         same: in a write: a key of the function that computes the value. Two writes with equal keys
             by operations that read the same values write the same value; None: there is no key.
     """
@@ -95,7 +99,11 @@ class Access:
     stop: Index
     window: bool
     since: int | None = None
+    most: int = 1
     same: Hashable | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", max(self.most, self.length() or 1))
 
     def __str__(self) -> str:
         place = f"{self.first}:{self.stop}" if self.window else str(self.first)
@@ -103,13 +111,8 @@ class Access:
 
     def length(self) -> int | None:
         """Indices in the window; None if that depends on the time."""
-        difference = (self.stop.at(Domain(), 0, 0), self.first.at(Domain(), 0, 0))
-        apart = difference[0] - difference[1]
-        others = [
-            self.stop.at(Domain(), t, j) - self.first.at(Domain(), t, j)
-            for t, j in ((1, 0), (7, 2), (100, 3))
-        ]
-        return apart if all(other == apart for other in others) else None
+        factors, count = (self.stop - self.first).linear
+        return None if factors else count
 
 
 class AsyncOperation(Protocol):
@@ -269,6 +272,25 @@ class Program:
         """
         return Recurrent(name, over="update", initial=object_, object=object_, output=output)
 
+    def bound(self, name: str, value: torch.Tensor, least: int, most: int) -> Index:
+        """A number for indices of reads that is known only when the program runs.
+
+        Args:
+            name: for messages.
+            value: a real number on the device, such as a schedule's; it may change between
+                iterations, and fractions are cut off.
+            least: what it is at least; a lower value counts as this.
+            most: what it is at most; a higher value counts as this.
+
+        Raises:
+            ValueError: it is no such tensor, or `least` is more than `most`.
+        """
+        if not isinstance(value, torch.Tensor) or value.numel() != 1 or value.is_complex():
+            raise InvalidValue(f"expected a tensor of one real number as {name}, got {value!r}")
+        if least > most:
+            raise InvalidValue(f"expected a range for {name}, got {name} from {least} to {most}")
+        return Index("bound", (Bound(name, value, least, most),))
+
     def operation(
         self,
         name: str,
@@ -281,12 +303,15 @@ class Program:
         times: int = 1,
         start: int = 0,
         nth: int = 1,
+        when: Condition | None = None,
         **more: Any,
     ) -> Operation:
         """Appends an operation; see Operation and Domain.
 
         Raises:
-            ValueError: the role, a number or a window is wrong, or the name is taken.
+            TypeError: `when` is no condition.
+            ValueError: the role, a number or a window is wrong, the name is taken, or `when` asks
+                for a number that is not known when the program is planned.
         """
         if role not in ROLES:
             raise InvalidValue(
@@ -299,7 +324,12 @@ class Program:
                 f"expected {name} with every, times and nth of at least 1 and start of at least 0, "
                 f"got {every}, {times}, {nth} and {start}"
             )
-        domain = Domain(every, times, start, nth)
+        if when is not None and not as_condition(when).is_known:
+            raise InvalidValue(
+                f"expected {name} with a condition of t and j alone, as the plan has to know when "
+                f"it is called, got {when}"
+            )
+        domain = Domain(every, times, start, nth, when=when)
         operation = Operation(
             name, role, domain, tuple(reads), tuple(writes), function,
             place=self._next_place(domain), **more,
@@ -310,6 +340,11 @@ class Program:
         for access in operation.writes:
             if access.window:
                 raise InvalidValue(f"expected {name} to write single indices, got {access}")
+            if not access.first.is_known:
+                raise InvalidValue(
+                    f"expected {name} to write indices that are known when the program is planned, "
+                    f"got {access}"
+                )
         self.operations.append(operation)
         return operation
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from cule.errors import InvalidValue
-from cule.train.plan.index import Domain
+from cule.train.plan.domain import Domain
 from cule.train.plan.program import Access, Operation, Program, Recurrent
 
 ACTS = ("act", "simulate")

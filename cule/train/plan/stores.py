@@ -149,25 +149,48 @@ def bytes_of(recurrent: Recurrent, length: int) -> int:
 class Window:
     """Several indices of a Recurrent, oldest first, gathered when they are asked for.
 
+    A window whose length depends on the time always has as many as it can have at most. Those after
+    its end are 0.
+
     Attributes:
         store: the store that has them.
         slots: (length,) int64 on the device: their slots.
+        count: (1,) int64 on the device: how many come before its end; None: all.
     """
 
-    def __init__(self, store: Store, slots: torch.Tensor):
-        self.store, self.slots = store, slots
+    def __init__(self, store: Store, slots: torch.Tensor, count: torch.Tensor | None = None):
+        self.store, self.slots, self.count = store, slots, count
+
+    @property
+    def valid(self) -> torch.Tensor:
+        """(length,) bool: which come before its end."""
+        places = torch.arange(len(self.slots), device=self.slots.device)
+        return (
+            torch.ones_like(places, dtype=torch.bool)
+            if self.count is None
+            else (places < self.count)
+        )
+
+    def _before_end(self, values: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+        """The values with 0 for those that are not valid, of which the first dimensions are."""
+        if self.count is None:
+            return values
+        return values * valid.view(*valid.shape, *[1] * (values.dim() - valid.dim()))
 
     def __len__(self) -> int:
         return len(self.slots)
 
     def all(self) -> torch.Tensor:
         """All values: (length, *shape)."""
-        return self.store.read(self.slots)
+        return self._before_end(self.store.read(self.slots), self.valid)
 
     def of(self, rows: torch.Tensor) -> torch.Tensor:
         """All indices of some rows (B,): (length, B, ...)."""
-        return self.store.take(self.slots.unsqueeze(1), rows)
+        return self._before_end(self.store.take(self.slots.unsqueeze(1), rows), self.valid)
 
     def at(self, places: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Some indices, by their places 0 .. length - 1 in the window, of some rows, broadcast."""
-        return self.store.take(self.slots[places], rows)
+        values = self.store.take(self.slots[places], rows)
+        if self.count is None:
+            return values
+        return self._before_end(values, torch.broadcast_tensors(self.valid[places], rows)[0])
