@@ -225,7 +225,8 @@ class SampledSequences:
         windows: of all envs by name.
         places: (B,) int64, the places of the first steps in the windows.
         envs: (B,) int64.
-        length: steps of a sequence; of observations there is one more.
+        length: steps of a sequence; of observations there is one more, and of what else has one
+            more in its window.
         weights: (B,) float32 of these sequences; None: there are no priorities.
     """
 
@@ -241,6 +242,7 @@ class SampledSequences:
     ):
         self.windows, self.places, self.envs, self.weights = windows, places, envs, weights
         self.length, self.count, self.observations_each = length, len(places), length + 1
+        self.all = len(windows["observations"]) - 1
         self.steps = torch.arange(length + 1, device=places.device).unsqueeze(1)
 
     def batch(self, begin: int, end: int) -> Batch:
@@ -248,7 +250,8 @@ class SampledSequences:
         envs, first = self.envs[begin:end], self.places[begin:end]
         parts: dict[str, Part] = {}
         for name, window in self.windows.items():
-            places = first + self.steps[: self.length + (name == "observations")]
+            # Of observations, and of what is read like them, there is one more.
+            places = first + self.steps[: self.length + len(window) - self.all]
             parts[name] = functools.partial(window.at, places, envs)
         if (weights := self.weights) is not None:
             parts["weights"] = lambda: weights[begin:end].expand(self.length, -1)

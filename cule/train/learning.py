@@ -78,6 +78,13 @@ class Replay:
                 f"got {self.n_step} and {self.sequence}"
             )
 
+    def steps(self, num_envs: int) -> int:
+        """Steps of each env of a process that can be sampled: what a part that is read has to have.
+
+        The three oldest that fit into the memory are only in the stacks of later ones.
+        """
+        return self.memory // num_envs - (OLDEST - 1)
+
     @property
     def span(self) -> int:
         """Steps that follow each other in what is sampled, until an episode ends."""

@@ -47,8 +47,7 @@ def windows_of(p: Parts) -> Windows:
     stop = t if learning.lag else t + 1
     steps, since = learning.steps, None
     if learning.replay is not None:
-        # The three oldest steps are only read for the stacks of later ones.
-        steps, since = learning.replay.memory // p.num_envs - 3, 0
+        steps, since = learning.replay.steps(p.num_envs), 0
     first = stop - steps
     own = [name for name in p.algorithm.keeps if name != "actions"]
     names = ["actions", *own, "rewards", "discounts", "played"]
@@ -62,13 +61,13 @@ def windows_of(p: Parts) -> Windows:
                 f"expected what learning reads as {name} to be a window of a recurrent, got "
                 f"{described(reads[name])}"
             )
-        if learning.replay is not None and reads[name].length() != steps:
-            raise InvalidValue(
-                f"expected what learning reads as {name} to be a window of all {steps} steps of "
-                f"the replay memory, {reads[name].recurrent.name}[stop - {steps}:stop], got "
-                f"{reads[name]}"
-            )
         if learning.replay is not None:
+            if reads[name].length() not in (steps, steps + 1):
+                raise InvalidValue(
+                    f"expected what learning reads as {name} to be a window of all {steps} steps "
+                    f"of the replay memory, Replay.steps(num_envs), or of one more, got "
+                    f"{reads[name]}"
+                )
             reads[name] = replace(reads[name], since=since)
     return Windows(reads, stop, steps)
 
