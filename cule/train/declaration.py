@@ -34,10 +34,14 @@ class Emulating:
 
 @dataclass(frozen=True)
 class LearningPhase:
-    """When and from what to learn; see Declaration.learning."""
+    """When and from what to learn, and what; see Declaration.learning."""
 
     learning: Learning
     reads: Mapping[str, Callable[[Index], Access]]
+    name: str = ""
+    loss: Callable[..., Mapping[str, torch.Tensor]] | None = None
+    prepare: Callable[..., Mapping[str, torch.Tensor]] | None = None
+    networks: tuple[str, ...] | None = None
 
 
 # What is stored of an env: a number of a dtype; or an array, of a dtype and a shape.
@@ -96,7 +100,7 @@ class Declaration:
         stored: the tensors over steps that are stored, by name: actions, rewards, discounts,
             played, and what `keeps` and `evaluates` name.
         steps: the parts of a step, acting and emulating, in their order.
-        phase: when and from what to learn; None: `learning` was not called yet.
+        phases: when and from what to learn, the main one first.
 
     Raises:
         ValueError: `keeps` or `evaluates` are wrong.
@@ -122,7 +126,7 @@ class Declaration:
             self.stored[f"acting's {name}"] = self.recurrent(f"acting's {name}", dtype)
         self.started = Recurrent("started", (num_envs,), torch.bool, initial=True)
         self.steps: list[Acting | Emulating] = []
-        self.phase: LearningPhase | None = None
+        self.phases: list[LearningPhase] = []
 
     @property
     def t(self) -> Index:
@@ -181,20 +185,48 @@ class Declaration:
         self,
         learning: Learning,
         reads: Mapping[str, Callable[[Index], Access]] | None = None,
+        *,
+        name: str = "",
+        loss: Callable[..., Mapping[str, torch.Tensor]] | None = None,
+        prepare: Callable[..., Mapping[str, torch.Tensor]] | None = None,
+        networks: Sequence[str] | None = None,
     ) -> None:
-        """Declares when and from what to learn.
+        """Declares when and from what to learn. The first call declares what `learning` returns.
+
+        Further calls declare further learnings, each with a loss of its own, such as an auxiliary
+        phase or another agent's. Their phases come after the main one's of the same step, in the
+        order of the calls. They have no lag, and their period is a multiple of the main one's.
 
         Args:
-            learning: when and from what, as Algorithm.learning returns it.
+            learning: when and from what.
             reads: further parts of a batch by name. Each is a function from the index after the
                 last step that is learned from to a window of a recurrent.
+            name: of a further learning; its numbers in the log begin with it.
+            loss: as Algorithm.loss, which it is by default for the first call.
+            prepare: as Algorithm.prepare, which it is by default for the first call.
+            networks: the names of the networks that it trains; None: all. Two learnings train the
+                same networks, with the same optimizer, or none in common.
 
         Raises:
-            ValueError: learning was declared before.
+            ValueError: a further learning has no name of its own, or no loss.
         """
-        if self.phase is not None:
-            raise InvalidValue(
-                "expected declare() to declare learning once, got a second declaration: one loss "
-                "learns from all"
+        if not self.phases and name:
+            raise InvalidValue(f"expected the first learning without a name, got {name!r}")
+        if self.phases:
+            taken = {phase.name for phase in self.phases}
+            if not is_name(name) or name in taken or loss is None:
+                raise InvalidValue(
+                    "expected a second declaration of learning with a name of its own and a loss, "
+                    'such as d.learning(..., name="auxiliary", loss=self.auxiliary_loss), got '
+                    f"name={name!r}, loss={described(loss)}"
+                )
+        self.phases.append(
+            LearningPhase(
+                learning,
+                reads or {},
+                name,
+                loss,
+                prepare,
+                None if networks is None else tuple(networks),
             )
-        self.phase = LearningPhase(learning, reads or {})
+        )

@@ -25,9 +25,10 @@ from cule.train.lowering.attributes import Attributes
 from cule.train.lowering.lower import lower
 from cule.train.lowering.making import make_algorithm
 from cule.train.lowering.method_checks import check_learning
-from cule.train.lowering.networks import Networks, by_name, make_networks, make_optimizer
+from cule.train.lowering.networks import Networks, Optimizers, by_name, make_networks
 from cule.train.lowering.sandbox import Sandbox
 from cule.train.lowering.settings_read import Make
+from cule.train.lowering.versions import Phases
 from cule.train.plan import annotate
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
@@ -69,7 +70,8 @@ class Trainer:
         collector: the envs of this process.
         nets: the networks.
         lowered: the algorithm's program.
-        learner: computes gradients and updates.
+        learner: computes gradients and updates of the main learning.
+        learners: those of all learnings, the main one's first.
         plan: executes the program.
         apart: the multiprocessors that act and those that learn; None: both use all.
         sharing: how many trainings of a sweep train on the device at the same time.
@@ -106,17 +108,22 @@ class Trainer:
         if self.args.deterministic:
             compute_deterministically()
         self.nets = make_networks(algorithm, processes)
-        optimizer, unread = make_optimizer(algorithm, self.nets.weights)
-        self.unread = self.nets.unread | unread
-        saved_elsewhere = [*self.nets.all(), self.collector.env, optimizer]
+        optimizers = Optimizers(algorithm, self.nets)
+        self.unread = self.nets.unread | optimizers.unread
+        saved_elsewhere = [*self.nets.all(), self.collector.env, optimizers.whole]
         self.attributes = Attributes(algorithm, saved_elsewhere)
         self.sandbox = Sandbox(self.attributes, self.nets.all(), self.device)
         reduction = _reduction_of(processes, self.nets)
         self.schedules = Schedules(algorithm)
         self.lowered = lower(
-            algorithm, self.nets, self.collector, optimizer, reduction, self.sandbox, latest_start
+            algorithm, self.nets, self.collector, optimizers, reduction, self.sandbox, latest_start
         )
-        self.learner = self.lowered.learner
+        self.learner, self.learners = self.lowered.learner, self.lowered.learners
+        if processes.partners and len(self.learners) > 1:
+            raise InvalidValue(
+                "expected one learning where some processes act and others learn, got "
+                f"{len(self.learners)}"
+            )
         program, messages = self.lowered.program, None
         if processes.partners:
             networks = {self.lowered.actors[n].name: net for n, net in self.nets.acting.items()}
@@ -210,7 +217,7 @@ class Trainer:
 
         So kernels are compiled and loaded before the training begins.
         """
-        with self.sandbox([self.learner.turn, self.learner.metrics]):
+        with self.sandbox([one for each in self.learners for one in (each.turn, each.metrics)]):
             self.plan.warm_up()
 
     def _allocated(self) -> int:
@@ -245,11 +252,12 @@ class Trainer:
 
     @property
     def phases(self) -> int:
-        """Phases of learning so far."""
-        return self._phases_at(self.steps)
+        """Phases of the main learning so far."""
+        return self._phases_at(self.steps, self.lowered.learnings[0])
 
-    def _phases_at(self, steps: int) -> int:
-        return max(0, (steps - self.lowered.start - 1) // self.period + 1)
+    @staticmethod
+    def _phases_at(steps: int, learning: Phases) -> int:
+        return max(0, (steps - learning.start - 1) // learning.period + 1)
 
     @property
     def warm_up_frames(self) -> int:
@@ -260,7 +268,9 @@ class Trainer:
     def updates(self) -> int:
         """Updates of the networks so far."""
         if self.processes.learns:
-            return self.phases * self.lowered.updates
+            return sum(
+                one.updates * self._phases_at(self.steps, one) for one in self.lowered.learnings
+            )
         rows = self.args.num_envs // len(self.processes.ranks("learn"))
         return self.phases * self.algorithm.learning().updates(rows)
 
@@ -289,11 +299,20 @@ class Trainer:
             self.schedules.set(self.frames)
             rate = self.schedules.learning_rate(learns_from)
             if rate is not None:
-                self.learner.set_learning_rate(rate)
-        each, after = self.args.num_envs * FRAMESKIP, self._phases_at(self.steps + self.period)
-        learns = self.processes.learns and after > self.phases
-        checks = learns and self.learner.checks_in(after)
+                for learner in self.learners:
+                    learner.set_learning_rate(rate)
+        each = self.args.num_envs * FRAMESKIP
+        checks = self.processes.learns and self._check_chunks()
         self.plan.run(progress=lambda steps: progress(steps * each), captured=not checks)
+
+    def _check_chunks(self) -> bool:
+        """Whether a learning checks in the next iteration that chunks are allowed."""
+        checks = False
+        for learner, learning in zip(self.learners, self.lowered.learnings, strict=True):
+            after = self._phases_at(self.steps + self.period, learning)
+            learns = after > self._phases_at(self.steps, learning)
+            checks |= learns and learner.checks_in(after)
+        return checks
 
     def adapt(self, seconds: float) -> None:
         """Adapts emulation on a GPU to what is played: its code, multiprocessors and order.

@@ -98,7 +98,7 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         DECIDED,
     ),
     "design/train.md": (
-        "1 2 3 4 5 6 8 16 30 32 40 64 65 100 8,192 65,536",
+        "0 1 2 3 4 5 6 8 16 30 32 40 64 65 100 8,192 65,536",
         [
             "costs a tenth",
             "written twice side", "took 6 ms", "emulate, half of", "first time after five seconds",

@@ -27,7 +27,7 @@ def whole(row: Row) -> bool:
 ONE_AND_FOUR = source("200 million frames", "2026-11-26-h200", "806d891", whole, mode="training")
 OF_ALGORITHMS = (pong.SHORTEST, pong.VTRACE, pong.PPO, pong.PQN, pong.DQN)
 SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, ACTING, LEARNING, PROCESSES, ONE_AND_FOUR)
-NUMBERS = "0 1 2 18 20 21 32 64 66 120 128 129 1,200 2024"
+NUMBERS = "0 1 2 18 20 21 32 64 66 80 81 120 128 129 1,200 2016 2024"
 GIVEN = {
     "A fifth of the frames": "of the two plans above",
     "a fifteenth of the memory": "of the two plans above",

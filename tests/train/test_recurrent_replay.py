@@ -223,7 +223,7 @@ class Short(R2D2):
 
     def declare(self, d):
         super().declare(d)
-        d.phase.reads["state"] = lambda stop: d.started[stop - 5 : stop]
+        d.phases[0].reads["state"] = lambda stop: d.started[stop - 5 : stop]
 
 
 def test_windows_that_are_not_the_memorys_are_refused():

@@ -85,7 +85,7 @@ SLIPS = [
     (walker(evaluates={"values": torch.float32}, evaluate=lambda self, nets, observations: {
         "value": observations[:, 0]}), "expected evaluate to return values, got value"),
     (walker(declare=lambda self, d: [d.learning(self.learning()), d.learning(self.learning())]),
-     r"declare\(\) to declare learning once"),
+     r"a second declaration of learning with a name"),
     (learning(steps=8, lag=True), "expected lag of Learning to be a whole number, got True"),
     (learning(steps=8, whole="no"), "expected whole to be True or False, got 'no'"),
     (learning(steps=8, normalize="advantages"), r"normalize to be tuple\[str, ...\], got 'adv"),

@@ -26,7 +26,7 @@ from cule.train.plan.program import Access
 def _handed_over(p: Parts) -> int:
     """The first step at whose end acting gets new weights."""
     learning = p.phase.learning
-    return p.start + (learning.period - 1 if learning.lag else 0)
+    return p.versions.first + (learning.period - 1 if learning.lag else 0)
 
 
 def _versions(p: Parts) -> Index:
@@ -154,8 +154,14 @@ def declare_handing_over(p: Parts) -> None:
     The plan drops those that would change nothing.
     """
     program, updates = p.program, p.updates
+    several, first = len(p.versions.learnings) > 1, _handed_over(p)
     for name, acting in p.actors.items():
-        weights: Access = p.trained[name][updates * (program.u + 1)]
+        version, copies = updates * (program.u + 1), program.t * updates
+        if several:
+            version = p.versions.after(name, p.t)
+            # Of which version a version is a copy.
+            copies = version.with_t(first + (program.t - 1) * program.period)
+        weights: Access = p.trained[name][version]
 
         def function(source: nn.Module, target: nn.Module) -> tuple[()]:
             copy_weights(source, target)
@@ -163,7 +169,7 @@ def declare_handing_over(p: Parts) -> None:
 
         program.operation(
             f"hand over {name}", function, role="hand over",
-            every=program.period, start=_handed_over(p),
+            every=program.period, start=first,
             reads=[weights, acting[program.u]], writes=[acting[program.u + 1]],
-            copies=program.t * updates,
+            copies=copies,
         )  # fmt: skip

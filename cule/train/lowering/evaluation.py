@@ -113,7 +113,8 @@ class Evaluation:
                 f"evaluate {name}", functools.partial(self._values, name), role="learn", **loop,
                 times=count, batched=self.row_by_row,
                 reads=[
-                    p.declaration.observation[at], *(net[versions] for net in p.trained.values())
+                    p.declaration.observation[at],
+                    *(net[p.version(other, versions)] for other, net in p.trained.items()),
                 ],
                 writes=[replace(values[program.u], same=name)],
             )  # fmt: skip

@@ -31,9 +31,11 @@ class Learner:
         observations_each: how many observations a row has.
 
     Attributes:
+        name: of the learning; "": the main one.
         names: the names of the numbers that are logged of each update.
         used: the names of the parts of a batch that the loss reads.
-        metrics: (len(names),) float64 on the device: the sums of these numbers over updates.
+        metrics: (len(names),) float64 on the device: the sums of these numbers over updates; of a
+            further learning also how many these were.
         priorities: (rows,) float32 on the device, those that the loss returned for the rows of the
             last update; None: nothing is sampled by priorities.
     """
@@ -45,12 +47,18 @@ class Learner:
         self.algorithm, self.weights = parts.algorithm, parts.nets.weights
         self.sandbox, self.optimizer = parts.sandbox, parts.optimizer
         self.args, self.autocast = parts.algorithm.args, parts.autocast
-        self.names, self.used, self.work = probe.names, probe.used, work
+        self.name, self.names = parts.phase.name, probe.names
+        self.used, self.work = probe.used, work
         self.turn, self.turns, self.observations_each = turn, turns, observations_each
-        self.loss: Any = self.algorithm.loss
+        self.loss: Any = parts.loss
+        self._plain_loss = parts.loss
         if self.args.compile:
-            self.loss = torch.compile(self.algorithm.loss)
-        self.metrics = torch.zeros(len(self.names), dtype=torch.float64, device=turn.device)
+            self.loss = torch.compile(parts.loss)
+        # The weights that it trains, of all that there are.
+        self._own = [p for name in parts.trains for p in parts.nets.trained[name].parameters()]
+        # A further learning also counts its updates, as the last number.
+        size = len(self.names) + bool(parts.number)
+        self.metrics = torch.zeros(size, dtype=torch.float64, device=turn.device)
         self.priorities: torch.Tensor | None = None
         if parts.phase.learning.prioritized:
             self.priorities = torch.zeros(work.samples, device=turn.device)
@@ -82,8 +90,8 @@ class Learner:
 
         def gradients(parts: chunks.Parts) -> Sequence[torch.Tensor | None]:
             batch: Any = Used(**parts)
-            values = self.algorithm.loss(nets, batch)
-            return torch.autograd.grad(values["loss"], self.weights.used, allow_unused=True)
+            values = self._plain_loss(nets, batch)
+            return torch.autograd.grad(values["loss"], self._own, allow_unused=True)
 
         with self.sandbox():
             chunks.check(
@@ -112,12 +120,13 @@ class Learner:
             if self.priorities is not None:
                 self.priorities[begin:end].copy_(values["priorities"].detach())
             loss = values["loss"] if share == 1 else values["loss"] * share
-            gradients = torch.autograd.grad(loss, self.weights.used, allow_unused=True)
-            self.weights.set_gradient(gradients, add=begin > 0)
+            gradients = torch.autograd.grad(loss, self._own, allow_unused=True)
+            of = dict(zip(self._own, gradients, strict=True))
+            self.weights.set_gradient([of.get(p) for p in self.weights.used], add=begin > 0)
             if len(self.names) > 1:
                 logged = torch.stack([values[name].detach().float() for name in self.names[:-1]])
                 # `+=` would copy the sum to itself once more.
-                self.metrics[:-1].add_(logged, alpha=share)
+                self.metrics[: len(logged)].add_(logged, alpha=share)
         self.turn.add_(1).remainder_(self.turns)
 
     def _gathered(self, batch: Batch) -> Any:
@@ -130,7 +139,9 @@ class Learner:
         gradient = self.weights.gradient
         norm = self.algorithm.norm(gradient, self.weights.gradients)
         check_norm(norm)
-        self.metrics[-1].add_(norm)
+        self.metrics[len(self.names) - 1].add_(norm)
+        if self.name:
+            self.metrics[-1].add_(1)
         if self.args.max_grad_norm is not None:
             gradient.mul_((self.args.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
         self.optimizer.step()
@@ -167,6 +178,20 @@ class Learner:
                 )
             group["lr"].fill_(rate)
 
+    def means(self, sums: torch.Tensor, updates: int) -> dict[str, float | None]:
+        """The means of logged numbers by their names in the log.
+
+        Args:
+            sums: of `take_metrics`, over all processes.
+            updates: of the main learning meanwhile, in all processes.
+        """
+        count = float(sums[-1]) if self.name else updates
+        before = f"{self.name}_" if self.name else ""
+        return {
+            before + name: float(total) / count if count else None
+            for name, total in zip(self.names, sums, strict=False)
+        }
+
     def take_metrics(self) -> torch.Tensor:
         """The sums of metrics since the last call."""
         sums = self.metrics.clone()
@@ -176,7 +201,8 @@ class Learner:
     def state_dict(self) -> dict[str, Any]:
         """The state that later updates depend on; networks' buffers are saved elsewhere."""
         return {
-            "weights": self.weights.state_dict(),
+            # The main learning has all weights.
+            "weights": [] if self.name else self.weights.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "turn": self.turn,
             "metrics": self.metrics,
@@ -184,7 +210,8 @@ class Learner:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what state_dict() returned."""
-        self.weights.load_state_dict(state["weights"])
+        if not self.name:
+            self.weights.load_state_dict(state["weights"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.turn.copy_(state["turn"])
         self.metrics.copy_(state["metrics"])

@@ -88,14 +88,14 @@ class Loops:
 def declare_phase(p: Parts) -> Learner:
     """Appends all operations of a phase of learning; returns the learner."""
     learning, learners = p.phase.learning, list[Learner]()
-    phase = {"every": p.program.period, "start": p.start}
+    phase = {"every": learning.period, "start": p.start}
     loops = Loops(phase, phase | {"times": p.updates})
     windows = windows_of(p)
     whole: dict[str, Recurrent] = {}
-    if p.algorithm.evaluates:
+    if p.evaluates:
         evaluation = Evaluation(p, lambda: _evaluated_at_once(p, learners[0]))
         whole = evaluation.declare(windows.stop, windows.steps + 1, loops.phase)
-    if p.algorithm.prepares:
+    if p.prepare is not None:
         whole = _declare_preparation(p, windows, loops, whole)
     chosen: Sampling | None = None
     if learning.minibatch and not learning.replay:
@@ -139,11 +139,11 @@ def _declare_preparation(
         return tuple(values[name] for name in names)
 
     preparations = {
-        name: program.recurrent(name, (windows.steps, n), torch.float32, over="update")
+        name: program.recurrent(p.named(name), (windows.steps, n), torch.float32, over="update")
         for name in names
     }
     program.operation(
-        "prepare", function, role="learn", **loops.phase,
+        p.named("prepare"), function, role="learn", **loops.phase,
         reads=[*reads.values(), *weights_at(p, p.updates * program.u)],
         writes=[values[program.u] for values in preparations.values()],
     )  # fmt: skip
@@ -168,7 +168,8 @@ def prepared(
     }
     batch = Batch(parts)
     with p.autocast:
-        values = p.algorithm.prepare(by_name(p.learned_names, modules), batch)
+        assert p.prepare is not None
+        values = p.prepare(by_name(p.learned_names, modules), batch)
         check_tensors("prepare", values)
         check_parts(p.algorithm, p.phase.reads, values)
     asked |= batch.asked
@@ -194,13 +195,13 @@ def _declare_shuffle(p: Parts, loops: Loops) -> Access:
     """Appends a permutation of all transitions for each epoch; returns an update's read of it."""
     program, learning = p.program, p.phase.learning
     count, device = p.num_envs * learning.steps, p.device
-    shuffled = program.recurrent("shuffled", (count,), torch.int64, over="update")
+    shuffled = program.recurrent(p.named("shuffled"), (count,), torch.int64, over="update")
 
     def function() -> torch.Tensor:
         return torch.randperm(count, device=device)
 
     program.operation(
-        "shuffle", function, role="learn", **loops.phase, times=learning.epochs,
+        p.named("shuffle"), function, role="learn", **loops.phase, times=learning.epochs,
         writes=[shuffled[program.u]],
     )  # fmt: skip
     return shuffled[program.u // turns_of(learning, p.updates)]

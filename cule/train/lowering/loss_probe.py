@@ -48,7 +48,7 @@ def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
     batch = rows.batch(0, count)
     hooks = torch.autograd.graph.saved_tensors_hooks(note_saved, lambda tensor: tensor)
     with p.autocast, hooks:
-        values = p.algorithm.loss(nets, batch)
+        values = p.loss(nets, batch)
         check_loss(values)
         check_priorities(values, count, p.phase.learning.prioritized)
         if others := strange_weights(values["loss"], used):
@@ -59,6 +59,8 @@ def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
         gradients = torch.autograd.grad(values["loss"], used, allow_unused=True)
     reached = {p for p, gradient in zip(used, gradients, strict=True) if gradient is not None}
     for name, net in vars(nets).items():
+        if name in p.trained and name not in p.trains:
+            continue  # another learning trains it
         own = [p for p in net.parameters() if p.requires_grad]
         if own and reached.isdisjoint(own):
             raise InvalidValue(

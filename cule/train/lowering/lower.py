@@ -8,6 +8,7 @@ a lag of 0 it is declared after the last step of an iteration, and reads its res
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,15 +19,22 @@ from cule.train.algorithm import Algorithm
 from cule.train.declaration import Acting, Declaration, LearningPhase
 from cule.train.distributed.reduction import Reduction
 from cule.train.envs.collector import Collector
+from cule.train.learning import Learning
 from cule.train.lowering.acting import declare_acting, declare_emulating, declare_handing_over
 from cule.train.lowering.attributes import constant_classes
 from cule.train.lowering.learner import Learner
 from cule.train.lowering.learning_phase import declare_phase
-from cule.train.lowering.method_checks import check_learning, check_names, check_parts
-from cule.train.lowering.networks import Networks
+from cule.train.lowering.method_checks import (
+    check_learning,
+    check_names,
+    check_parts,
+    check_trained,
+)
+from cule.train.lowering.networks import Networks, Optimizers
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.replay import Priorities
 from cule.train.lowering.sandbox import Sandbox, constant
+from cule.train.lowering.versions import Phases, Versions
 from cule.train.nn.frame_ring import FrameRing
 from cule.train.plan.program import Program, Recurrent
 
@@ -37,30 +45,38 @@ class Lowered:
 
     Attributes:
         program: the operations.
-        learner: computes gradients and updates in it.
+        learners: compute gradients and updates in it, that of the main learning first.
         observation: the tensor of observations over steps.
         stored: the tensors over steps that are stored besides the observations, by name.
         actors: the versions of the networks that act, by name.
-        updates: how many updates a phase of learning has.
-        start: the step of the first phase, which comes before it with a lag, else after it.
+        learnings: when their phases are; with a lag a phase comes before its step, else after it.
         bytes: of the priorities of a replay memory, on the device.
     """
 
     program: Program
-    learner: Learner
+    learners: Sequence[Learner]
     observation: Recurrent
     stored: dict[str, Recurrent]
     actors: dict[str, Recurrent]
-    updates: int
-    start: int
+    learnings: Sequence[Phases]
     bytes: int
+
+    @property
+    def learner(self) -> Learner:
+        """That of the main learning."""
+        return self.learners[0]
+
+    @property
+    def start(self) -> int:
+        """The step of the main learning's first phase."""
+        return self.learnings[0].start
 
 
 def lower(
     algorithm: Algorithm[Any],
     nets: Networks,
     collector: Collector,
-    optimizer: torch.optim.Optimizer,
+    optimizers: Optimizers,
     reduction: Reduction | None,
     sandbox: Sandbox,
     latest_start: int | None = None,
@@ -71,7 +87,7 @@ def lower(
         algorithm: what is lowered.
         nets: its networks.
         collector: the envs of this process.
-        optimizer: of the networks that are trained.
+        optimizers: of the networks that are trained.
         reduction: averages the gradients of several processes; None: one process learns.
         sandbox: the context in which its methods are called.
         latest_start: the most steps before learning, even if it is declared to begin later; None:
@@ -91,25 +107,43 @@ def lower(
             collector.num_envs, observation, algorithm.keeps, algorithm.evaluates
         )
         algorithm.declare(declaration)
-        phase = _checked_phase(algorithm, declaration)
-        if latest_start is not None:
-            start = min(phase.learning.start, latest_start)
-            phase = replace(phase, learning=replace(phase.learning, start=start))
+        phases = [
+            replace(one, learning=_started_by(one.learning, latest_start))
+            for one in _checked_phases(algorithm, declaration, nets)
+        ]
         program = declaration.program
-        program.period = phase.learning.period
-        parts = Parts(
-            algorithm, declaration, phase, nets, collector, optimizer, reduction, sandbox,
-            autocast=autocast(algorithm),
+        program.period = phases[0].learning.period
+        versions = Versions([_phases_of(one, declaration.num_envs, nets) for one in phases])
+        main = Parts(
+            algorithm, declaration, phases[0], 0, versions, nets, collector, optimizers, reduction,
+            sandbox, autocast=autocast(algorithm),
             trained={n: program.object(n, net, output=True) for n, net in nets.trained.items()},
             actors={n: program.object(f"{n} (acting)", net) for n, net in nets.acting.items()},
             copied={n: program.object(n, net) for n, (net, _) in nets.copies.items()},
             envs=program.object("envs", collector, output=True),
         )  # fmt: skip
-        learner = _declare_all(parts)
+        learners = _declare_all(
+            [replace(main, phase=phase, number=number) for number, phase in enumerate(phases)]
+        )
     objects = (recurrent.object for recurrent in program.recurrents)
     return Lowered(
-        program, learner, observation, declaration.stored, parts.actors, parts.updates, parts.start,
+        program, learners, observation, declaration.stored, main.actors, versions.learnings,
         bytes=sum(one.bytes for one in objects if isinstance(one, Priorities)),
+    )  # fmt: skip
+
+
+def _started_by(learning: Learning, latest_start: int | None) -> Learning:
+    if latest_start is None:
+        return learning
+    return replace(learning, start=min(learning.start, latest_start))
+
+
+def _phases_of(phase: LearningPhase, num_envs: int, nets: Networks) -> Phases:
+    learning = phase.learning
+    first = learning.first(num_envs)
+    return Phases(
+        first if learning.lag else first - 1, learning.period, learning.updates(num_envs),
+        phase.networks or tuple(nets.trained),
     )  # fmt: skip
 
 
@@ -118,48 +152,62 @@ def autocast(algorithm: Algorithm[Any]) -> torch.autocast:
     return torch.autocast(algorithm.device.type, torch.bfloat16, enabled=algorithm.args.bf16)
 
 
-def _checked_phase(algorithm: Algorithm[Any], declaration: Declaration) -> LearningPhase:
-    """The declared phase of learning, checked.
+def _checked_phases(
+    algorithm: Algorithm[Any], declaration: Declaration, nets: Networks
+) -> list[LearningPhase]:
+    """The declared learnings, checked.
 
     Raises:
         ValueError: acting, emulating or learning is not declared, or one contradicts another.
     """
-    phase, incomplete = (
-        declaration.phase,
-        InvalidValue("expected declare() to declare acting, emulating and learning"),
-    )
-    if phase is None:
+    phases = declaration.phases
+    incomplete = InvalidValue("expected declare() to declare acting, emulating and learning")
+    if not phases:
         raise incomplete
-    learning = check_learning(phase.learning)
-    if learning != algorithm.learning():
+    main = check_learning(phases[0].learning)
+    if main != algorithm.learning():
         raise InvalidValue(
             f"expected declare() to declare what learning() returns, {algorithm.learning()}, got "
-            f"{learning}"
-        )
-    learning.check(declaration.num_envs)
-    check_parts(algorithm, phase.reads)
-    if learning.replay is not None and (algorithm.prepares or algorithm.evaluates):
-        raise InvalidValue(
-            "expected no prepare and no evaluates with a replay memory: they are of the steps just "
-            "played"
+            f"{main}"
         )
     if not declaration.steps:
         raise incomplete
-    return phase
+    for phase in phases:
+        learning = check_learning(phase.learning)
+        learning.check(declaration.num_envs)
+        check_parts(algorithm, phase.reads)
+        prepares = phase.prepare is not None
+        if phase is phases[0]:
+            prepares |= algorithm.prepares or bool(algorithm.evaluates)
+        if learning.replay is not None and prepares:
+            raise InvalidValue(
+                "expected no prepare and no evaluates with a replay memory: they are of the steps "
+                "just played"
+            )
+        if len(phases) > 1 and learning.lag:
+            raise InvalidValue(f"expected several learnings without a lag, got {learning.lag}")
+        if learning.period % main.period:
+            raise InvalidValue(
+                f"expected the period of {phase.name} to be a multiple of the main learning's, "
+                f"{main.period}, got {learning.period}"
+            )
+    check_trained(phases, nets.trained, {name: copy.of for name, (_, copy) in nets.copies.items()})
+    return phases
 
 
-def _declare_all(p: Parts) -> Learner:
-    """Appends all operations to the program; returns the learner."""
-    lag = p.phase.learning.lag
+def _declare_all(parts: Sequence[Parts]) -> list[Learner]:
+    """Appends all operations to the program; returns the learners."""
+    main, learners = parts[0], list[Learner]()
+    lag = main.phase.learning.lag
     if lag:
-        learner = declare_phase(p)
-    for step in p.declaration.steps:
+        learners.append(declare_phase(main))
+    for step in main.declaration.steps:
         if isinstance(step, Acting):
-            declare_acting(p, step)
+            declare_acting(main, step)
         else:
-            declare_emulating(p)
+            declare_emulating(main)
     if not lag:
-        learner = declare_phase(p)
-    declare_handing_over(p)
-    check_names(p.program)
-    return learner
+        learners += [declare_phase(p) for p in parts]
+    declare_handing_over(main)
+    check_names(main.program)
+    return learners

@@ -14,6 +14,7 @@ from torch import nn
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
 from cule.train.checks import described, is_name
+from cule.train.declaration import LearningPhase
 from cule.train.learning import Copy, Learning
 from cule.train.plan.program import Program
 
@@ -101,6 +102,44 @@ def check_parts(
                     f"which is {taken[name]}"
                 )
             taken[name] = f"one of {source}"
+
+
+def check_trained(
+    phases: Sequence[LearningPhase], trained: Collection[str], copies: Mapping[str, str]
+) -> None:
+    """Checks which networks each learning trains.
+
+    Args:
+        phases: the learnings.
+        trained: the names of all networks that are trained.
+        copies: the network that each copy is of.
+
+    Raises:
+        ValueError: a name is unknown, a network is not trained, two learnings have only some in
+            common, or a copy is of a network that several train.
+    """
+    sets = [set(trained if phase.networks is None else phase.networks) for phase in phases]
+    if unknown := set().union(*sets) - set(trained):
+        raise InvalidValue(
+            f"expected learnings to train some of {', '.join(trained)}, got {', '.join(unknown)}"
+        )
+    if left := set(trained) - set().union(*sets) or (set(trained) if not all(sets) else set()):
+        raise InvalidValue(
+            f"expected each learning to train networks, and each network to be trained, got none "
+            f"for {', '.join(sorted(left))}"
+        )
+    for one in sets:
+        for other in sets:
+            if one & other and one != other:
+                raise InvalidValue(
+                    "expected two learnings to train the same networks, or none in common, got "
+                    f"{', '.join(sorted(one))} and {', '.join(sorted(other))}"
+                )
+    for name, source in copies.items():
+        if sum(source in one for one in sets) > 1:
+            raise InvalidValue(
+                f"expected a copy of a network that one learning trains, got {name} of {source}"
+            )
 
 
 def check_names(program: Program) -> None:

@@ -79,6 +79,36 @@ def make_optimizer(
     return optimizer, frozenset(unread)
 
 
+class Optimizers:
+    """The optimizers of a training: one of all weights, or one for each learning's.
+
+    Args:
+        algorithm: makes them.
+        nets: the networks.
+    """
+
+    def __init__(self, algorithm: Algorithm[Any], nets: Networks):
+        self._algorithm, self._nets = algorithm, nets
+        self.whole, self.unread = make_optimizer(algorithm, nets.weights)
+        self._made: dict[tuple[str, ...], torch.optim.Optimizer] = {tuple(nets.trained): self.whole}
+
+    def of(self, names: Sequence[str]) -> torch.optim.Optimizer:
+        """The optimizer of some networks; for the same ones the same.
+
+        Raises:
+            ValueError: it is no optimizer of their weights.
+        """
+        key = tuple(name for name in self._nets.trained if name in names)
+        if key not in self._made:
+            weights = self._nets.weights
+            own = {p for name in key for p in self._nets.trained[name].parameters()}
+            both = zip(weights.used, weights.parameters, strict=True)
+            parameters = [parameter for used, parameter in both if used in own]
+            self._made[key] = self._algorithm.optimizer(parameters)
+            check_optimizer(self._made[key], parameters)
+        return self._made[key]
+
+
 def on_its_device(name: str, net: nn.Module, device: torch.device) -> nn.Module:
     """A network on the device, to which it is moved from the CPU.
 

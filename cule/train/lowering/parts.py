@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,9 @@ from cule.train.algorithm import Algorithm, Nets
 from cule.train.declaration import Declaration, LearningPhase
 from cule.train.distributed.reduction import Reduction
 from cule.train.envs.collector import Collector
-from cule.train.lowering.networks import Networks, by_name
+from cule.train.lowering.networks import Networks, Optimizers, by_name
 from cule.train.lowering.sandbox import Sandbox
+from cule.train.lowering.versions import Versions
 from cule.train.plan.domain import Domain
 from cule.train.plan.index import Index
 from cule.train.plan.polyhedra import most_indices
@@ -30,9 +31,11 @@ class Parts:
         algorithm: what is lowered.
         declaration: its declaration.
         phase: when and from what it learns.
+        number: of the learning to which this phase belongs, 0 for the main one.
+        versions: of networks, by the updates of all learnings.
         nets: its networks.
         collector: the envs of this process.
-        optimizer: of the networks that are trained.
+        optimizers: of the networks that are trained.
         reduction: averages the gradients of several processes; None: one process learns.
         sandbox: the context in which the algorithm's methods are called before training.
         autocast: the context in which networks compute.
@@ -43,9 +46,11 @@ class Parts:
     algorithm: Algorithm[Any]
     declaration: Declaration
     phase: LearningPhase
+    number: int
+    versions: Versions
     nets: Networks
     collector: Collector
-    optimizer: torch.optim.Optimizer
+    optimizers: Optimizers
     reduction: Reduction | None
     sandbox: Sandbox
     autocast: torch.autocast
@@ -77,14 +82,53 @@ class Parts:
     @property
     def updates(self) -> int:
         """How many updates a phase of learning has."""
-        return self.phase.learning.updates(self.num_envs)
+        return self.versions.learnings[self.number].updates
 
     @property
     def start(self) -> int:
         """The step of the first phase of learning: before it with a lag, else after it."""
-        learning = self.phase.learning
-        first = learning.first(self.num_envs)
-        return first if learning.lag else first - 1
+        return self.versions.learnings[self.number].start
+
+    @property
+    def trains(self) -> tuple[str, ...]:
+        """The names of the networks that this learning trains."""
+        return self.versions.learnings[self.number].networks
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """The optimizer of these networks."""
+        return self.optimizers.of(self.trains)
+
+    @property
+    def loss(self) -> Callable[..., Mapping[str, torch.Tensor]]:
+        """The loss of this learning."""
+        return self.phase.loss or self.algorithm.loss
+
+    @property
+    def prepare(self) -> Callable[..., Mapping[str, torch.Tensor]] | None:
+        """What computes further parts of its batches; None: nothing does."""
+        if self.phase.prepare is not None or self.number or not self.algorithm.prepares:
+            return self.phase.prepare
+        return self.algorithm.prepare
+
+    @property
+    def evaluates(self) -> Mapping[str, torch.dtype]:
+        """What `evaluate` computes for its batches."""
+        return {} if self.number else self.algorithm.evaluates
+
+    def named(self, text: str) -> str:
+        """A name for something of this learning, of which other learnings have one, too."""
+        return f"{text} ({self.phase.name})" if self.number else text
+
+    def version(self, name: str, own: Index) -> Index:
+        """The version of a network that an operation of this learning has.
+
+        Args:
+            name: the network.
+            own: the updates of this learning before.
+        """
+        others = self.versions.of_others(name, self.number, self.t)
+        return own + others if name in self.trains else others
 
     @property
     def learned(self) -> list[nn.Module]:

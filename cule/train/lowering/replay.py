@@ -58,7 +58,8 @@ class Priorities:
         replay = p.phase.learning.replay
         assert replay is not None and replay.prioritized is not None
         self.replay, self.rule, self.now = replay, replay.prioritized, p.algorithm.now
-        self.period, self.steps, self.num_envs = p.program.period, steps, p.num_envs
+        self.period, self.steps = p.phase.learning.period, steps
+        self.num_envs = p.num_envs
         self.slots = steps + replay.span + self.period
         self.tree = SumTree(self.slots * p.num_envs, p.device)
         self.highest = torch.ones((), dtype=torch.float64, device=p.device)
@@ -145,7 +146,9 @@ def declare_sampling(p: Parts, loop: Mapping[str, Any], stop: Index, steps: int)
     program, replay = p.program, p.phase.learning.replay
     assert replay is not None
     rows = 2 if replay.prioritized is None else 3
-    chosen = program.recurrent("sampled", (rows, replay.minibatch), torch.int64, over="update")
+    chosen = program.recurrent(
+        p.named("sampled"), (rows, replay.minibatch), torch.int64, over="update"
+    )
     if replay.prioritized is not None:
         return _declare_prioritized(p, loop, stop, steps, chosen)
     memory = steps + 3
@@ -154,7 +157,12 @@ def declare_sampling(p: Parts, loop: Mapping[str, Any], stop: Index, steps: int)
         return sample(memory, replay.minibatch, p.num_envs, position, replay.span)
 
     program.operation(
-        "sample", function, role="learn", **loop, moments=(stop,), writes=[chosen[program.u]]
+        p.named("sample"),
+        function,
+        role="learn",
+        **loop,
+        moments=(stop,),
+        writes=[chosen[program.u]],
     )
     return Sampling(chosen[program.u])
 
@@ -172,9 +180,9 @@ def _declare_prioritized(
             f"expected beta of Prioritized to be a number or the name of a schedule ({known}), "
             f"got {beta!r}"
         )
-    period = program.period
-    priorities = program.object("priorities", Priorities(p, steps))
-    weights = program.recurrent("weights", (replay.minibatch,), over="update")
+    period = p.phase.learning.period
+    priorities = program.object(p.named("priorities"), Priorities(p, steps))
+    weights = program.recurrent(p.named("weights"), (replay.minibatch,), over="update")
     begin = p.start % period
     # Periods before the first phase of learning, in which steps are only taken in.
     before = (p.start - begin) // period
@@ -190,12 +198,12 @@ def _declare_prioritized(
 
     played = p.declaration.stored["played"][newest - period : newest]
     program.operation(
-        "add priorities", add, role="learn", every=period, start=begin, moments=(stop,),
+        p.named("add priorities"), add, role="learn", every=period, start=begin, moments=(stop,),
         reads=[replace(played, since=0), priorities[added]], writes=[priorities[added + 1]],
     )  # fmt: skip
     version = (program.u // p.updates) * (p.updates + 1) + program.j + (before + 1)
     program.operation(
-        "sample", sample_by_priority, role="learn", **loop, moments=(stop,),
+        p.named("sample"), sample_by_priority, role="learn", **loop, moments=(stop,),
         reads=[priorities[version]], writes=[chosen[program.u], weights[program.u]],
     )  # fmt: skip
     return Sampling(chosen[program.u], weights[program.u], priorities, version)
@@ -221,6 +229,6 @@ def declare_new_priorities(
         return ()
 
     p.program.operation(
-        "change priorities", function, role="learn", **loop,
+        p.named("change priorities"), function, role="learn", **loop,
         reads=[sampling.chosen, before, learner], writes=[sampling.priorities[after]],
     )  # fmt: skip

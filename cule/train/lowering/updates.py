@@ -41,9 +41,10 @@ class Samples:
 
 def weights_at(p: Parts, version: Index) -> list[Access]:
     """Reads of all networks that a loss gets, in their version at an update."""
-    reads = [net[version] for net in p.trained.values()]
+    reads = [net[p.version(name, version)] for name, net in p.trained.items()]
     for name, net in p.copied.items():
-        reads.append(net[version // p.nets.copies[name][1].every])
+        copy = p.nets.copies[name][1]
+        reads.append(net[p.version(copy.of, version) // copy.every])
     return reads
 
 
@@ -71,7 +72,7 @@ def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Lear
     probe = probe_loss(p, by_name(p.learned_names, p.learned), blank)
     turns = turns_of(p.phase.learning, p.updates)
     learner = Learner(p, probe, _work(p, blank, probe), turn, turns, blank.observations_each)
-    state = p.program.object("learner", learner)
+    state = p.program.object(p.named("learner"), learner)
     # Versions of the learner's state in an update: after the gradient, the mean, the step.
     count = 3 if p.reduction else 2
     _declare_gradient(p, loop, samples, wholes, learner, rows, state, count)
@@ -86,7 +87,7 @@ def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Lear
 def _wholes(p: Parts, samples: Samples) -> dict[str, Access]:
     """An update's reads of `samples.whole`, by name."""
     round_, count = p.program.u // p.updates, samples.steps + 1
-    if p.algorithm.prepares:
+    if p.prepare is not None:
         return {name: values[round_] for name, values in samples.whole.items()}
     return {
         name: values[round_ * count : (round_ + 1) * count]
@@ -158,7 +159,7 @@ def _declare_gradient(
         return ()
 
     program.operation(
-        "gradient", function, role="learn", **loop, work=learner.work, warm_up=function,
+        p.named("gradient"), function, role="learn", **loop, work=learner.work, warm_up=function,
         reads=[
             *reads.values(), *choice, *weights_at(p, program.u), state[count * program.u],
         ],
@@ -177,7 +178,7 @@ def _declare_mean(p: Parts, loop: Mapping[str, Any], state: Recurrent, count: in
         return ()
 
     p.program.operation(
-        "average gradient", function, role="reduce", captured=reduction.captured, **loop,
+        p.named("average gradient"), function, role="reduce", captured=reduction.captured, **loop,
         reads=[state[count * u + 1]], writes=[state[count * u + 2]],
     )  # fmt: skip
 
@@ -186,16 +187,17 @@ def _declare_step(
     p: Parts, loop: Mapping[str, Any], learner: Learner, state: Recurrent, count: int
 ) -> None:
     """Appends the optimizer's step."""
-    u, trained = p.program.u, p.trained.values()
+    u = p.program.u
+    trained = [(p.trained[name], p.version(name, u)) for name in p.trains]
 
     def function(*_: Any) -> tuple[()]:
         learner.apply_gradient()
         return ()
 
     p.program.operation(
-        "update", function, role="learn", **loop, warm_up=lambda *_: learner.try_step(),
-        reads=[state[count * u + count - 1], *(net[u] for net in trained)],
-        writes=[state[count * (u + 1)], *(net[u + 1] for net in trained)],
+        p.named("update"), function, role="learn", **loop, warm_up=lambda *_: learner.try_step(),
+        reads=[state[count * u + count - 1], *(net[at] for net, at in trained)],
+        writes=[state[count * (u + 1)], *(net[at + 1] for net, at in trained)],
     )  # fmt: skip
 
 
@@ -204,6 +206,8 @@ def _declare_copies(p: Parts, loop: Mapping[str, Any]) -> None:
     program = p.program
     for name, versions in p.copied.items():
         copy = p.nets.copies[name][1]
+        if copy.of not in p.trains:
+            continue
         number = (program.u + 1) // copy.every
 
         def function(source: nn.Module, target: nn.Module, tau: float = copy.tau) -> tuple[()]:

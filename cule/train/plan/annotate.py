@@ -32,7 +32,9 @@ ALL = f"{PLAYING} and {LEARNING}"
 
 def name_of(planned: Operation) -> str:
     """The name of a plan's operation in cule.scope."""
-    return NAMES.get(planned.name, planned.name)
+    # What follows in parentheses names one of several learnings.
+    name, bracket, rest = planned.name.partition(" (")
+    return NAMES.get(name, name) + bracket + rest
 
 
 def part_of(planned: Operation) -> str:

@@ -150,18 +150,21 @@ class Run:
             ValueError: it cannot be written, or the training has diverged.
         """
         trainer, standing = self.trainer, self.standing
-        sums = self.processes.sum(
-            torch.cat([trainer.collector.episodes.take_scores(), trainer.learner.take_metrics()])
-        )
+        parts = [trainer.collector.episodes.take_scores()]
+        parts += [learner.take_metrics() for learner in trainer.learners]
+        sums = self.processes.sum(torch.cat(parts))
         self.stop_clock()
         frames, updates, seconds = standing.logged
         standing.logged = (trainer.frames, trainer.updates, standing.seconds)
-        (total, episodes, rewards, running), metrics = sums[:4], sums[4:]
+        split = torch.tensor(sums, dtype=torch.float64).split([len(part) for part in parts])
+        (total, episodes, rewards, running), metrics = split[0].tolist(), split[1:]
         passed, steps = (
             max(standing.seconds - seconds, 1e-9),
             (trainer.frames - frames) / FRAMESKIP,
         )
         count = (trainer.updates - updates) * len(self.processes.ranks("learn"))
+        # Further learnings count their own.
+        count -= sum(int(some[-1]) for some in metrics[1:])
         if episodes:
             standing.score = total / episodes
         values = {
@@ -175,8 +178,9 @@ class Run:
             "reward": rewards / steps if steps else None,
             **({} if trainer.autotuner is None else trainer.autotuner.way._asdict()),
             **{
-                name: metric / count if count else None
-                for name, metric in zip(trainer.learner.names, metrics, strict=True)
+                name: mean
+                for learner, some in zip(trainer.learners, metrics, strict=True)
+                for name, mean in learner.means(some, count).items()
             },
             **annotate.log_values(self.light),
         }
