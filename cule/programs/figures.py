@@ -8,8 +8,12 @@ from typing import Any
 from cule.errors import InvalidValue
 
 
-def new_figure(path: Path) -> Any:
+def new_figure(path: Path, option: str = "--plot") -> Any:
     """An empty matplotlib figure.
+
+    Args:
+        path: where it will be saved.
+        option: which names the path, for messages.
 
     Raises:
         ValueError: matplotlib is not installed, or cannot write files with the suffix of `path`.
@@ -17,12 +21,12 @@ def new_figure(path: Path) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as problem:
-        raise InvalidValue("expected matplotlib for --plot: pip install matplotlib") from problem
+        raise InvalidValue(f"expected matplotlib for {option}: pip install matplotlib") from problem
     figure = Figure(layout="constrained")
     kinds = figure.canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
         raise InvalidValue(
-            f"expected --plot to name a file that ends in one of {', '.join(sorted(kinds))}, got "
+            f"expected {option} to name a file that ends in one of {', '.join(sorted(kinds))}, got "
             f"{path}"
         )
     return figure

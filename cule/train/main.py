@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from typing import Any
 
 import torch
 
-from cule.errors import MissingPackage
+from cule.disk.files import replacing
+from cule.errors import InvalidValue, MissingPackage
+from cule.programs.figures import new_figure
 from cule.train.algorithm import Algorithm
 from cule.train.command import run_program
 from cule.train.distributed.process_group import ProcessGroup
@@ -22,7 +25,7 @@ from cule.train.logs.log import RESULT
 from cule.train.logs.pictures import SINGLE, plot
 from cule.train.logs.rows import append_row
 from cule.train.lowering.settings_read import Make
-from cule.train.plan import annotate
+from cule.train.plan import annotate, timeline
 from cule.train.run.opening import Opening, open_run, with_tuned
 from cule.train.run.result import result_of, summary
 from cule.train.run.run import Run
@@ -31,6 +34,7 @@ from cule.train.settings import begin
 from cule.train.trainer import Trainer
 
 LEAST_TORCH = (2, 11)
+PICTURE = "--explain-picture"  # whose path is said to be wrong
 
 
 def check_torch(version: str) -> None:
@@ -138,13 +142,45 @@ def explain(make: Make, args: Any) -> str:
             args, processes, _ = with_tuned(make, args, processes)
         args = args.on(processes.device)
         args.check(len(processes.ranks("act")))
+        if args.explain_picture is not None:
+            new_figure(args.explain_picture, PICTURE)  # fails now, not after the measuring
+            if processes.partners:
+                raise InvalidValue(
+                    f"expected {PICTURE} where each process acts and learns, got layout "
+                    f"{args.layout}"
+                )
         trainer = Trainer(make, args, processes)
         text = trainer.plan.explain()
+        if args.explain_picture is not None:
+            text += f"\n\n{_drawn(make, args, processes)}"
         if processes.partners:
             acting = processes.broadcast(text, processes.ranks("act")[0])
             text = f"Processes that learn\n\n{text}\n\nProcesses that act\n\n{acting}"
         trainer.close()
     return text
+
+
+def _drawn(make: Make, args: Any, processes: ProcessGroup) -> str:
+    """Times an iteration in which all learn, and draws it; returns what that says."""
+    trainer = Trainer(make, args, processes, latest_start=0)
+    try:
+        # Twice, as a first phase loads kernels and compiles.
+        last = max(one.start + one.period for one in trainer.lowered.learnings)
+        while trainer.steps <= last:
+            trainer.iterate()
+        periods = [one.period // trainer.period for one in trainer.lowered.learnings]
+        while trainer.steps // trainer.period % math.lcm(*periods) != math.lcm(*periods) - 1:
+            trainer.iterate()
+        bars = trainer.plan.measure()
+    finally:
+        trainer.close()
+    if processes.rank:  # process 0 draws
+        return ""
+    figure = new_figure(args.explain_picture, PICTURE)
+    timeline.draw(bars, figure)
+    with replacing(args.explain_picture) as file:
+        figure.savefig(file, format=args.explain_picture.suffix[1:].lower())
+    return f"{timeline.summary(bars)}\nThe picture is in {args.explain_picture}."
 
 
 def main(algorithm: type[Algorithm[Any]], settings: type[Any]) -> int:

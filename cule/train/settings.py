@@ -40,6 +40,9 @@ class Args:
     """start a new run in a folder with another run's checkpoints, and delete them"""
     explain: bool = False
     """print the plan, and do not train"""
+    explain_picture: Path | None = None
+    """with explain: time an iteration, and draw when each operation runs into this PNG, PDF or SVG
+    file"""
     tuned: bool = False
     """use the result of cule.train.tune for this game and device, for settings that have their
     defaults"""
@@ -214,6 +217,8 @@ class Args:
                 f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
                 f"{self.multiprocessors}"
             )
+        if self.explain_picture is not None and not self.explain:
+            raise InvalidValue("expected explain_picture together with explain")
         at_least(1, self, "num_envs", "env_groups", "log_every", "learner_chunk",
                  "max_episode_frames", "eval_max_frames")  # fmt: skip
         at_least(

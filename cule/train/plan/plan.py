@@ -18,6 +18,7 @@ from cule.train.plan.parts import make_executor
 from cule.train.plan.passes import Passes, apply, unread
 from cule.train.plan.polyhedra import Polyhedra, bounded, check
 from cule.train.plan.program import Program, Recurrent
+from cule.train.plan.timeline import Bar, measure, schedule
 
 
 class Plan:
@@ -116,6 +117,19 @@ class Plan:
             else:
                 in_order(self.executors, self.iteration, progress)
             self.iteration += 1
+
+    def measure(self) -> list[Bar]:
+        """Executes an iteration call by call, and says when each operation would run.
+
+        Waits for a GPU. Without graphs, a GPU's times include those of launches.
+        """
+        on_gpu = self.device.type == "cuda"
+        seconds = measure(
+            self.executors, self.iteration,
+            (lambda: torch.cuda.synchronize(self.device)) if on_gpu else (lambda: None),
+        )  # fmt: skip
+        self.iteration += 1
+        return schedule(self.groups, seconds)
 
     def warm_up(self) -> None:
         """Lets operations load and compile what their calls need; see Operation.warm_up."""

@@ -26,9 +26,9 @@ from cule.train.tune import cache
 # Settings that may differ from those of the run that is resumed: how long to train, where files are
 # and what is shown.
 FREE = {
-    "folder", "resume", "overwrite", "explain", "device", "env_device", "total_frames",
-    "max_seconds", "progress", "tensorboard", "plot", "json", "results", "log_every",
-    "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk",
+    "folder", "resume", "overwrite", "explain", "explain_picture", "device", "env_device",
+    "total_frames", "max_seconds", "progress", "tensorboard", "plot", "json", "results",
+    "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk",
     "stop_at_score", "bf16", "channels_last", "deterministic", "multiprocessors", "tuned",
 }  # fmt: skip
 
