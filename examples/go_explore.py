@@ -10,6 +10,7 @@ through the host.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 
 import torch
@@ -17,6 +18,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 from tqdm import tqdm
 
 import cule
+from cule.programs.command_line import exit_status_of
 
 CELL_COUNT = 1 << 22  # a cell is known by a hash of this many values
 SHADES, ROWS, COLUMNS = 8, 11, 8
@@ -59,10 +61,7 @@ def main() -> None:
         )
 
     torch.manual_seed(0)
-    try:
-        env = cule.AtariEnv(options.game, options.num_envs, options.device)
-    except ValueError as problem:
-        parser.error(str(problem))
+    env = cule.AtariEnv(options.game, options.num_envs, options.device)
     device, everyone = env.device, torch.arange(options.num_envs, device=env.device)
     factors = torch.randint(CELL_COUNT, (ROWS * COLUMNS,), device=device)
     visits = torch.zeros(CELL_COUNT, device=device)
@@ -91,4 +90,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_status_of("go_explore", main))

@@ -6,11 +6,13 @@ python examples/mixed_games.py --envs-per-game 64 --steps 1000
 from __future__ import annotations
 
 import argparse
+import sys
 
 import torch
 from tqdm import tqdm
 
 import cule
+from cule.programs.command_line import exit_status_of
 
 
 def main() -> None:
@@ -36,10 +38,7 @@ def main() -> None:
         )
 
     games = len(options.games)
-    try:
-        env = cule.AtariEnv(options.games, games * options.envs_per_game, options.device)
-    except ValueError as problem:
-        parser.error(str(problem))
+    env = cule.AtariEnv(options.games, games * options.envs_per_game, options.device)
     generator = torch.Generator(env.device).manual_seed(0)
     actions = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
     scores = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
@@ -58,4 +57,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_status_of("mixed_games", main))
