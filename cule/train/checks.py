@@ -82,7 +82,7 @@ def check_types(args: Any) -> None:
         elif isinstance(value, np.generic):
             value = value.item()
         if value is not given:
-            setattr(args, field.name, value)
+            object.__setattr__(args, field.name, value)  # which may be frozen
         if not _is_formed(value, form):
             raise InvalidValue(f"expected {field.name} to be {_in_words(form)}, got {shown(value)}")
 

@@ -150,7 +150,7 @@ class Declaration:
         """A number for indices of reads that is known only when the training runs.
 
         Args:
-            name: for messages.
+            name: no other one's.
             value: a real number on the device, such as `self.now.NAME` of a schedule.
             least: what it is at least; a lower value counts as this.
             most: what it is at most; a higher value counts as this.
@@ -210,6 +210,20 @@ class Declaration:
         Raises:
             ValueError: a further learning has no name of its own, or no loss.
         """
+        _check_parts_of_learning(reads, loss, prepare, networks)
+        self._check_name(name, loss)
+        self.phases.append(
+            LearningPhase(
+                learning,
+                reads or {},
+                name,
+                loss,
+                prepare,
+                None if networks is None else tuple(networks),
+            )
+        )
+
+    def _check_name(self, name: Any, loss: Any) -> None:
         if not self.phases and name:
             raise InvalidValue(f"expected the first learning without a name, got {name!r}")
         if self.phases:
@@ -220,13 +234,21 @@ class Declaration:
                     'such as d.learning(..., name="auxiliary", loss=self.auxiliary_loss), got '
                     f"name={name!r}, loss={described(loss)}"
                 )
-        self.phases.append(
-            LearningPhase(
-                learning,
-                reads or {},
-                name,
-                loss,
-                prepare,
-                None if networks is None else tuple(networks),
-            )
+
+
+def _check_parts_of_learning(reads: Any, loss: Any, prepare: Any, networks: Any) -> None:
+    for what, given in (("loss", loss), ("prepare", prepare)):
+        if given is not None and not callable(given):
+            raise InvalidValue(f"expected a function as {what}, got {described(given)}")
+    known = isinstance(networks, Sequence) and not isinstance(networks, str)
+    if networks is not None and not (known and all(isinstance(n, str) for n in networks)):
+        raise InvalidValue(
+            f'expected names of networks, such as networks=("critic",), got {networks!r}'
+        )
+    if reads is not None and not (
+        isinstance(reads, Mapping) and all(callable(make) for make in reads.values())
+    ):
+        raise InvalidValue(
+            "expected reads of learning to be functions by name, each from the index after "
+            f"the last step to a window, got {described(reads)}"
         )

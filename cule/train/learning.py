@@ -26,7 +26,7 @@ class Prioritized:
     Attributes:
         alpha: 0: all are as likely as each other; 1: in proportion to the priorities.
         beta: 0: `weights` are 1; 1: they make up for the chances. Or the name of one of the
-            algorithm's schedules.
+            algorithm's schedules, of which values below 0 count as 0 and those above 1 as 1.
         epsilon: is added to each priority, so that none is 0.
 
     Raises:

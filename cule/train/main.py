@@ -71,6 +71,8 @@ def train(make: Make, args: Any) -> dict[str, Any]:
         processes.claimed(args.folder),
         Watchdog(processes) as watchdog,
     ):
+        if args.explain:
+            raise InvalidValue("expected a training without explain, which train.explain is for")
         opening = open_run(make, args, processes)
         watchdog.name_by(opening.processes)
         return _run(opening)

@@ -57,6 +57,16 @@ class Shifted(Valued):
         return values - values.mean()
 
 
+class ShiftedLater(Shifted):
+    """Likewise, and at first all values are the same."""
+
+    def networks(self, num_actions):
+        nets = super().networks(num_actions)
+        nn.init.zeros_(nets["value"].weight)
+        nn.init.zeros_(nets["value"].bias)
+        return nets
+
+
 class Asking(Valued):
     """Takes only the observations of one step."""
 
@@ -92,7 +102,7 @@ def test_no_more_observations_at_once_than_a_gradient_has():
     torch.testing.assert_close(weights, trained(Valued)[1])
 
 
-@pytest.mark.parametrize("kind", [Shifted, Asking])
+@pytest.mark.parametrize("kind", [Shifted, ShiftedLater, Asking])
 def test_what_looks_at_a_whole_step_gets_one_step(kind):
     shapes, weights = trained(kind)
     assert set(shapes) == {(4, 1)} and len(shapes) == 3 * (STEPS + 1)

@@ -282,6 +282,7 @@ def settings(folder):
     lambda t: 0 < t < 4, lambda t: t == 0 or t == 4, bool, lambda t: max(t, 3), lambda t: t / 2,
     lambda t: t in (1, 2), lambda t: t % 0, lambda t: t % 2.0, lambda t: t // U, lambda t: t * t,
     lambda t: cases((t, 3), 4), lambda t: cases((t == 3, 3.5), 4), lambda t: cases((t == 3, 3)),
+    lambda t: cases(),
     lambda t: (t == 3) & True, lambda t: minimum(t, None), lambda t: t + True,
     lambda t: Program().operation("tell", print, role="effect", when=t),
 ])  # fmt: skip

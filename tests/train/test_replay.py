@@ -6,6 +6,7 @@ import copy
 import types
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -328,6 +329,51 @@ def test_mistakes_are_refused(make, message):
     with pytest.raises((ValueError, TypeError), match=message) as raised:
         make()
     assert isinstance(raised.value, Refusal)
+
+
+class Signed(Learns):
+    """Forgets that priorities have no sign; one is infinite."""
+
+    replay = train.Replay(200, 16, prioritized=train.Prioritized())
+
+    def loss(self, nets, batch):
+        given = Learns.loss(self, nets, batch)
+        signed = 0.5 - given["priorities"]
+        signed[0] = torch.inf
+        return given | {"priorities": signed}
+
+
+def test_priorities_below_zero_end_a_training(tmp_path):
+    args = train.Args(
+        device="cpu", num_envs=ENVS, num_threads=1, folder=tmp_path, total_frames=4000,
+        log_every=20, eval_episodes=0, progress=False, plot=False, tensorboard=False,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"priorities that are finite and at least 0, .* others"):
+        train.train(Signed, args)
+    # Until then others are sampled as ever.
+    trainer = trainer_of(Signed.replay, loss=Signed.loss)
+    for _ in range(60):
+        trainer.iterate()
+    (state,) = [r.object for r in trainer.plan.program.recurrents if r.name == "priorities"]
+    assert bool(state.tree.levels[-1].isfinite().all()) and bool(state.highest.isfinite())
+    assert len({tuple(batch["observations"].flatten().tolist()) for batch in BATCHES[-20:]}) == 20
+    trainer.close()
+
+
+def test_parts_are_not_named_as_the_weights():
+    def declare(self, d):
+        d.acting(self.act)
+        d.emulating()
+        rewards = d.stored["rewards"]
+        steps = self.replay.steps(d.num_envs)
+        d.learning(self.learning(), {"weights": lambda stop: rewards[stop - steps : stop]})
+
+    with pytest.raises(ValueError, match="got weights, which is a part of what is sampled by"):
+        trainer_of(train.Replay(200, 16, prioritized=train.Prioritized()), declare=declare)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert train.Prioritized(alpha=np.float64(0.5)).alpha == 0.5
 
 
 def test_chunks_give_the_same_priorities():

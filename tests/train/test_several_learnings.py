@@ -297,6 +297,12 @@ MORE = {"learning": train.Learning(steps=4), "name": "more", "loss": "loss"}
         ([MAIN, {**MORE, "networks": ["three"]}], "to train some of one, two, got three"),
         ([MAIN, {**MORE, "networks": ["one"]}], "the same networks, or none in common"),
         ([{**MAIN, "networks": ["one"]}, {**MORE, "networks": ["one"]}], "got none for two"),
+        ([MAIN, {**MORE, "networks": "one"}], "expected names of networks, .*, got 'one'"),
+        ([MAIN, {**MORE, "networks": [1]}], r"expected names of networks, .*, got \[1\]"),
+        ([MAIN, {**MORE, "reads": ["a"]}], "expected reads of learning to be functions by name"),
+        ([MAIN, {**MORE, "reads": {"a": 3}}], "expected reads of learning to be functions by name"),
+        ([MAIN, {**MORE, "prepare": 3}], "expected a function as prepare, got 3"),
+        ([MAIN, {**MORE, "name": "ms"}], "names of their own in the log, .*, got ms_"),
         ([{**MAIN, "networks": ["one", "two"]}, {**MORE, "networks": []}], "each learning to"),
     ],
 )  # fmt: skip
@@ -304,3 +310,17 @@ def test_what_contradicts_itself_is_refused(calls, message):
     with pytest.raises(ValueError, match=message) as raised:
         trainer_of(wrong(calls=calls))
     assert isinstance(raised.value, Refusal)
+
+
+class Clashing(Several):
+    """Its main loss logs what the further one's number would be called."""
+
+    further = (("more", train.Learning(steps=4), None),)
+
+    def loss(self, nets, batch):
+        return super().loss(nets, batch) | {"more_size": batch.actions.float().mean()}
+
+
+def test_numbers_with_one_name_in_the_log_are_refused():
+    with pytest.raises(ValueError, match=r"names of their own in the log, .*, got more_size"):
+        trainer_of(Clashing)

@@ -17,7 +17,9 @@ from walker import Corridor, Walker
 from cule import train
 from cule.errors import Refusal
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.lowering.networks import _copied
 from cule.train.nn import draws
+from cule.train.nn.weights import Weights, move_weights
 from cule.train.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -93,6 +95,28 @@ def test_copies_move_by_tau(every):
     trainer.close()
 
 
+@pytest.mark.parametrize("tau", [0.001, 0.01])
+def test_copies_move_as_far_if_networks_compute_in_bfloat16(tau):
+    """Small steps would be rounded away there."""
+    torch.manual_seed(0)
+    source = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
+    weights = Weights([source], CPU, rounded=True)
+    assert source[0].weight.dtype == torch.bfloat16
+    slow = _copied(source, weights, train.Copy(of="net", tau=tau))
+    wanted = [p.double().clone() for p in weights.precise_parameters(source)]
+    for mine, its in zip(wanted, slow.parameters(), strict=True):
+        assert its.dtype == torch.float32 and torch.equal(mine.float(), its)
+    for step in range(500):
+        for p in weights.parameters:
+            p.data += 0.001 * math.cos(step)
+        weights.round()
+        move_weights(source, weights.precise_parameters(source), slow, tau)
+        for mine, its in zip(wanted, weights.precise_parameters(source), strict=True):
+            mine.lerp_(its.double(), tau)
+    for mine, its in zip(wanted, slow.parameters(), strict=True):
+        torch.testing.assert_close(its.double(), mine, rtol=1e-4, atol=1e-6)
+
+
 class Arrays(Walker):
     """Stores arrays of each step, and looks at them."""
 
@@ -145,6 +169,8 @@ def with_space(space):
         (type("Kept", (Walker,), {"keeps": {"mu": (2, torch.float32)}}), "as mu of keeps"),
         (type("Kept", (Walker,), {"evaluates": {"mu": (torch.float32, 2)}}),
          "expected a torch.dtype as mu of evaluates"),
+        (with_space(gymnasium.spaces.Box(0, 1, (3,))),
+         r'keeps to have "actions": \(torch.float32, 3\), as the envs have vectors of 3 numbers'),
         (type("Wrong", (Arrays,), {"keeps": {**Arrays.keeps, "pair": (torch.float32, 3)}}),
          r"act to return pair with a value for each of 4 envs, \(4, 3\), got \(4, 2\)"),
     ],
@@ -162,6 +188,7 @@ def test_other_spaces_and_shapes_are_refused(kind, message):
 def test_shares_that_are_none_are_refused(tau, message):
     with pytest.raises(ValueError, match=message):
         train.Copy(of="net", tau=tau)
+    assert train.Copy(of="net", tau=np.float64(0.5)).tau == 0.5
 
 
 def test_normal_draws_are_normal_and_depend_on_env_and_step_alone():
@@ -181,3 +208,6 @@ def test_normal_draws_are_normal_and_depend_on_env_and_step_alone():
     with draws.keyed(3, 0, step):
         assert draws.normal(like[:, 0]).shape == (4000,)
     assert draws.normal(nn.Linear(2, 3).weight).shape == (3, 2)
+    for like in (torch.zeros(2, 3, 4), torch.zeros(())):
+        with pytest.raises(ValueError, match=r"a tensor like \(envs,\) or \(envs, each\)"):
+            draws.normal(like)

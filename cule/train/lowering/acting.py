@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from gymnasium.spaces import Box
 from torch import nn
 
 from cule.errors import InvalidValue
@@ -43,6 +44,7 @@ def _draws_at(p: Parts, step: torch.Tensor) -> AbstractContextManager[None]:
 def declare_acting(p: Parts, acting: Acting) -> None:
     """Appends the operation that chooses actions."""
     networks, t, stored = list(p.actors), p.t, p.declaration.stored
+    _check_vectors(p)
     returned = _probe_acting(p, acting)
     evaluated = [name for name in p.algorithm.evaluates if name in returned]
     names = ["actions", *p.algorithm.keeps.keys() - {"actions"}]
@@ -68,6 +70,24 @@ def declare_acting(p: Parts, acting: Acting) -> None:
 
 
 @torch.no_grad()
+def _check_vectors(p: Parts) -> None:
+    """Checks that actions are stored as the envs' space has them, if that is a Box.
+
+    Raises:
+        ValueError: they are stored otherwise.
+    """
+    space, actions = getattr(p.collector.env, "single_action_space", None), p.declaration.stored
+    stored = actions["actions"]
+    if isinstance(space, Box) and (
+        stored.shape[1:] != space.shape or not stored.dtype.is_floating_point
+    ):
+        size = space.shape[0]
+        raise InvalidValue(
+            f'expected keeps to have "actions": (torch.float32, {size}), as the envs have vectors '
+            f"of {size} numbers, got {stored.dtype} of shape {stored.shape[1:]}"
+        )
+
+
 def _probe_acting(p: Parts, acting: Acting) -> Mapping[str, torch.Tensor]:
     """Calls `act` with zeros, and checks what it returns."""
     reads = (p.declaration.observation[p.t], *acting.reads)

@@ -10,9 +10,11 @@ import torch
 from cule.errors import InvalidValue
 from cule.train.algorithm import Nets
 from cule.train.batch import Batch, Rows, Used
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.lowering import chunks
+from cule.train.lowering.learning_checks import check_priorities
 from cule.train.lowering.loss_probe import LossProbe
-from cule.train.lowering.method_checks import check_loss, check_norm, check_priorities
+from cule.train.lowering.method_checks import check_loss, check_norm
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.sandbox import unchanged
 from cule.train.plan import annotate
@@ -38,6 +40,7 @@ class Learner:
             further learning also how many these were.
         priorities: (rows,) float32 on the device, those that the loss returned for the rows of the
             last update; None: nothing is sampled by priorities.
+        wrong: () int64 on the device, how many of them were negative or not finite so far.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Learner:
         size = len(self.names) + bool(parts.number)
         self.metrics = torch.zeros(size, dtype=torch.float64, device=turn.device)
         self.priorities: torch.Tensor | None = None
+        self.wrong = torch.zeros((), dtype=torch.int64, device=turn.device)
         if parts.phase.learning.prioritized:
             self.priorities = torch.zeros(work.samples, device=turn.device)
         # The phase of learning in which chunks are checked next; whether they ever were.
@@ -118,7 +122,9 @@ class Learner:
             check_loss(values, self.names[:-1])
             check_priorities(values, end - begin, self.priorities is not None)
             if self.priorities is not None:
-                self.priorities[begin:end].copy_(values["priorities"].detach())
+                given = values["priorities"].detach()
+                self.priorities[begin:end].copy_(given)
+                self.wrong.add_(((given >= 0) & given.isfinite()).logical_not().sum())
             loss = values["loss"] if share == 1 else values["loss"] * share
             gradients = torch.autograd.grad(loss, self._own, allow_unused=True)
             of = dict(zip(self._own, gradients, strict=True))
@@ -178,6 +184,12 @@ class Learner:
                 )
             group["lr"].fill_(rate)
 
+    @property
+    def logged(self) -> list[str]:
+        """`names` as they are in the log."""
+        before = f"{self.name}_" if self.name else ""
+        return [before + name for name in self.names]
+
     def means(self, sums: torch.Tensor, updates: int) -> dict[str, float | None]:
         """The means of logged numbers by their names in the log.
 
@@ -186,10 +198,9 @@ class Learner:
             updates: of the main learning meanwhile, in all processes.
         """
         count = float(sums[-1]) if self.name else updates
-        before = f"{self.name}_" if self.name else ""
         return {
-            before + name: float(total) / count if count else None
-            for name, total in zip(self.names, sums, strict=False)
+            name: float(total) / count if count else None
+            for name, total in zip(self.logged, sums, strict=False)
         }
 
     def take_metrics(self) -> torch.Tensor:
@@ -215,3 +226,18 @@ class Learner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.turn.copy_(state["turn"])
         self.metrics.copy_(state["metrics"])
+
+
+def check_all_priorities(learners: Sequence[Learner], processes: ProcessGroup) -> None:
+    """Checks the priorities that losses have returned; waits for the device.
+
+    All processes have to call it.
+
+    Raises:
+        ValueError: some were negative, infinite or no numbers.
+    """
+    if processes.any(any(int(learner.wrong) for learner in learners)):
+        raise InvalidValue(
+            "expected priorities that are finite and at least 0, such as absolute errors, got "
+            f"{sum(int(learner.wrong) for learner in learners):,} others from the loss"
+        )

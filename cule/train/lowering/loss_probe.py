@@ -10,7 +10,8 @@ from cule.errors import InvalidValue
 from cule.train.algorithm import Nets
 from cule.train.batch import Rows
 from cule.train.checks import described
-from cule.train.lowering.method_checks import check_loss, check_priorities, strange_weights
+from cule.train.lowering.learning_checks import check_priorities
+from cule.train.lowering.method_checks import check_loss, strange_weights
 from cule.train.lowering.parts import Parts
 
 

@@ -23,13 +23,9 @@ from cule.train.learning import Learning
 from cule.train.lowering.acting import declare_acting, declare_emulating, declare_handing_over
 from cule.train.lowering.attributes import constant_classes
 from cule.train.lowering.learner import Learner
+from cule.train.lowering.learning_checks import check_logged, check_trained
 from cule.train.lowering.learning_phase import declare_phase
-from cule.train.lowering.method_checks import (
-    check_learning,
-    check_names,
-    check_parts,
-    check_trained,
-)
+from cule.train.lowering.method_checks import check_learning, check_names, check_parts
 from cule.train.lowering.networks import Networks, Optimizers
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.replay import Priorities
@@ -125,6 +121,7 @@ def lower(
         learners = _declare_all(
             [replace(main, phase=phase, number=number) for number, phase in enumerate(phases)]
         )
+        check_logged([name for learner in learners for name in learner.logged])
     objects = (recurrent.object for recurrent in program.recurrents)
     return Lowered(
         program, learners, observation, declaration.stored, main.actors, versions.learnings,
@@ -175,7 +172,7 @@ def _checked_phases(
     for phase in phases:
         learning = check_learning(phase.learning)
         learning.check(declaration.num_envs)
-        check_parts(algorithm, phase.reads)
+        check_parts(algorithm, phase.reads, prioritized=learning.prioritized)
         prepares = phase.prepare is not None
         if phase is phases[0]:
             prepares |= algorithm.prepares or bool(algorithm.evaluates)

@@ -14,7 +14,6 @@ from torch import nn
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
 from cule.train.checks import described, is_name
-from cule.train.declaration import LearningPhase
 from cule.train.learning import Copy, Learning
 from cule.train.plan.program import Program
 
@@ -75,7 +74,11 @@ def _check_weights(nets: Mapping[str, nn.Module]) -> None:
 
 
 def check_parts(
-    algorithm: Algorithm[Any], reads: Collection[str], prepared: Collection[str] = ()
+    algorithm: Algorithm[Any],
+    reads: Collection[str],
+    prepared: Collection[str] = (),
+    *,
+    prioritized: bool = False,
 ) -> None:
     """Checks that no two parts of a batch have the same name.
 
@@ -83,12 +86,15 @@ def check_parts(
         algorithm: whose `keeps` and `evaluates` name some.
         reads: the names of further parts that declare() declares.
         prepared: the names of what `prepare` returns, which may replace what `evaluates` names.
+        prioritized: whether batches have importance weights.
 
     Raises:
         ValueError: a name stands twice.
     """
     evaluates = algorithm.evaluates
     taken = dict.fromkeys(PARTS, "a part of every batch")
+    if prioritized:
+        taken["weights"] = "a part of what is sampled by priorities"
     for source, names in (
         ("keeps", algorithm.keeps.keys() - {"actions"}),
         ("evaluates", evaluates),
@@ -102,44 +108,6 @@ def check_parts(
                     f"which is {taken[name]}"
                 )
             taken[name] = f"one of {source}"
-
-
-def check_trained(
-    phases: Sequence[LearningPhase], trained: Collection[str], copies: Mapping[str, str]
-) -> None:
-    """Checks which networks each learning trains.
-
-    Args:
-        phases: the learnings.
-        trained: the names of all networks that are trained.
-        copies: the network that each copy is of.
-
-    Raises:
-        ValueError: a name is unknown, a network is not trained, two learnings have only some in
-            common, or a copy is of a network that several train.
-    """
-    sets = [set(trained if phase.networks is None else phase.networks) for phase in phases]
-    if unknown := set().union(*sets) - set(trained):
-        raise InvalidValue(
-            f"expected learnings to train some of {', '.join(trained)}, got {', '.join(unknown)}"
-        )
-    if left := set(trained) - set().union(*sets) or (set(trained) if not all(sets) else set()):
-        raise InvalidValue(
-            f"expected each learning to train networks, and each network to be trained, got none "
-            f"for {', '.join(sorted(left))}"
-        )
-    for one in sets:
-        for other in sets:
-            if one & other and one != other:
-                raise InvalidValue(
-                    "expected two learnings to train the same networks, or none in common, got "
-                    f"{', '.join(sorted(one))} and {', '.join(sorted(other))}"
-                )
-    for name, source in copies.items():
-        if sum(source in one for one in sets) > 1:
-            raise InvalidValue(
-                f"expected a copy of a network that one learning trains, got {name} of {source}"
-            )
 
 
 def check_names(program: Program) -> None:
@@ -346,35 +314,4 @@ def check_loss(values: Any, names: Collection[str] | None = None) -> None:
         raise InvalidValue(
             f"expected loss to return the same in each call, {', '.join(['loss', *names])}, got "
             f"{', '.join(values)}"
-        )
-
-
-def check_priorities(values: Mapping[str, Any], rows: int, prioritized: bool) -> None:
-    """Checks the priorities that `loss` returns; does not wait for the device.
-
-    Args:
-        values: what it returns.
-        rows: of the batch that it got.
-        prioritized: whether rows are sampled by priorities.
-
-    Raises:
-        ValueError: there are none, or others than a number for each row; or nothing is sampled by
-            them.
-    """
-    given = values.get("priorities")
-    if not prioritized:
-        if "priorities" in values:
-            raise InvalidValue(
-                "expected loss to return priorities only with a Replay that is prioritized, got "
-                f"{described(given)}"
-            )
-        return
-    if (
-        not isinstance(given, torch.Tensor)
-        or given.shape != (rows,)
-        or not given.is_floating_point()
-    ):
-        raise InvalidValue(
-            f'expected loss to return "priorities" with a number for each of {rows} rows, as the '
-            f"replay memory is prioritized, got {described(given)}"
         )

@@ -123,6 +123,14 @@ def on_its_device(name: str, net: nn.Module, device: torch.device) -> nn.Module:
     return net.to(device)
 
 
+def _copied(source: nn.Module, weights: Weights, entry: Copy) -> nn.Module:
+    """A copy of a network; in float32 if it moves, as small steps would be rounded away."""
+    net = copy.deepcopy(source).requires_grad_(False)
+    if entry.tau < 1:
+        net.float().load_state_dict(weights.precise(source))
+    return net
+
+
 def make_networks(algorithm: Algorithm[Any], processes: ProcessGroup) -> Networks:
     """Makes the networks, with the same weights in all processes, which all call it.
 
@@ -153,6 +161,6 @@ def make_networks(algorithm: Algorithm[Any], processes: ProcessGroup) -> Network
                     f"expected {name} to be a copy of one of {', '.join(trained)}, "
                     f"got of {entry.of}"
                 )
-            copies[name] = copy.deepcopy(trained[entry.of]).requires_grad_(False), entry
+            copies[name] = _copied(trained[entry.of], weights, entry), entry
     acting = {name: copy.deepcopy(net).requires_grad_(False) for name, net in trained.items()}
     return Networks(trained, copies, acting, weights, frozenset(unread))

@@ -105,7 +105,9 @@ class Priorities:
         back = (position - 1 - drawn // self.num_envs) % self.slots
         chances = self.tree.values(drawn)
         beta = self.rule.beta
-        exponent = getattr(self.now, beta).double() if isinstance(beta, str) else beta
+        exponent: Any = beta
+        if isinstance(beta, str):
+            exponent = getattr(self.now, beta).double().clamp(0, 1)
         weights = (chances.min() / chances) ** exponent
         chosen = torch.stack([self.steps - 1 - back, drawn % self.num_envs, drawn])
         return chosen, weights.float()
@@ -117,7 +119,10 @@ class Priorities:
             places: (minibatch,) int64, the tree's.
             priorities: (minibatch,) float32.
         """
-        values = (priorities.double() + self.rule.epsilon) ** self.rule.alpha
+        # A training that returns others ends at the next line of its log (Learner.wrong).
+        fine = (priorities >= 0) & priorities.isfinite()
+        known = torch.where(fine, priorities, 0.0).double()
+        values = (known + self.rule.epsilon) ** self.rule.alpha
         self.tree.set(places, values)
         self.highest.copy_(torch.maximum(self.highest, values.max()))
 

@@ -16,7 +16,7 @@ from cule.train.lowering.loss_probe import LossProbe, probe_loss
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.replay import Sampling, declare_new_priorities
-from cule.train.nn.weights import copy_weights
+from cule.train.nn.weights import copy_weights, move_weights
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Recurrent, Work
 from cule.train.plan.stores import Window
@@ -211,7 +211,11 @@ def _declare_copies(p: Parts, loop: Mapping[str, Any]) -> None:
         number = (program.u + 1) // copy.every
 
         def function(source: nn.Module, target: nn.Module, tau: float = copy.tau) -> tuple[()]:
-            copy_weights(source, target, tau)
+            if tau == 1:
+                copy_weights(source, target)
+            else:
+                weights = p.nets.weights
+                move_weights(source, weights.precise_parameters(source), target, tau)
             return ()
 
         program.operation(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import torch
 
+from cule.errors import InvalidValue
 from cule.train.nn import kernels
 
 # Multipliers and what is added to the key, of Philox4x32; a word of 32 bits.
@@ -132,7 +133,14 @@ def normal(like: torch.Tensor) -> torch.Tensor:
     """Normal variables of mean 0 and deviation 1, as `like`: (envs,) or (envs, each) float32.
 
     By Box and Muller (1958), of two other draws.
+
+    Raises:
+        ValueError: `like` has another shape.
     """
+    if like.dim() not in (1, 2):
+        raise InvalidValue(
+            f"expected a tensor like (envs,) or (envs, each) for normal(), got {tuple(like.shape)}"
+        )
     if _current is None:
         return torch.randn_like(like)
     shape = (like.shape[0], like.shape[1] if like.dim() > 1 else 1)

@@ -93,6 +93,11 @@ class Weights:
         own = {name: known[p].detach() for name, p in net.named_parameters()}
         return net.state_dict() | own
 
+    def precise_parameters(self, net: nn.Module) -> list[torch.Tensor]:
+        """The optimizer's numbers of the parameters of one of the networks, in their order."""
+        known = dict(zip(self.used, self.parameters, strict=True))
+        return [known[p].detach() for p in net.parameters()]
+
     def set_gradient(self, gradients: Sequence[torch.Tensor | None], *, add: bool) -> None:
         """Puts gradients of `used` into `gradient`, or adds them to it; None is zeros."""
         by_parameter = dict(zip(self.used, gradients, strict=True))
@@ -134,23 +139,35 @@ class Weights:
         return 4 * 4 * self.gradient.numel() + 2 * self._rounded.numel()
 
 
-def copy_weights(source: nn.Module, target: nn.Module, tau: float = 1.0) -> None:
-    """Copies weights and buffers. All weights of a dtype are one launch on a GPU.
-
-    Args:
-        source: is copied.
-        target: is changed.
-        tau: how much of the way to the source the target's weights move; 1: all.
-    """
+def copy_weights(source: nn.Module, target: nn.Module) -> None:
+    """Copies weights and buffers. All weights of a dtype are one launch on a GPU."""
     kinds: dict[torch.dtype, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
     for mine, its in zip(target.parameters(), source.parameters(), strict=True):
         for some, one in zip(kinds.setdefault(its.dtype, ([], [])), (mine, its), strict=True):
             some.append(one)
     with torch.no_grad():
         for targets, sources in kinds.values():
-            if tau == 1:
-                torch._foreach_copy_(targets, sources)
-            else:
-                torch._foreach_lerp_(targets, sources, tau)
-        for buffer, its_buffer in zip(target.buffers(), source.buffers(), strict=True):
-            buffer.copy_(its_buffer)
+            torch._foreach_copy_(targets, sources)
+    _copy_buffers(source, target)
+
+
+@torch.no_grad()
+def move_weights(
+    source: nn.Module, precise: Sequence[torch.Tensor], target: nn.Module, tau: float
+) -> None:
+    """Moves weights in float32 a share of the way to those of another network; copies buffers.
+
+    Args:
+        source: the other network.
+        precise: its parameters in float32, in their order.
+        target: is changed.
+        tau: the share.
+    """
+    torch._foreach_lerp_(list(target.parameters()), list(precise), tau)
+    _copy_buffers(source, target)
+
+
+@torch.no_grad()
+def _copy_buffers(source: nn.Module, target: nn.Module) -> None:
+    for buffer, its_buffer in zip(target.buffers(), source.buffers(), strict=True):
+        buffer.copy_(its_buffer)

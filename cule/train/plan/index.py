@@ -381,6 +381,8 @@ def cases(*choices: tuple[Condition, Whole] | Whole) -> Index:
     Raises:
         TypeError: a choice but the last is no condition with an index, or the last no index.
     """
+    if not choices:
+        raise InvalidType("expected cases((condition, index), ..., index), got nothing")
     *first, last = choices
     result = as_index(last)  # type: ignore[arg-type]
     for choice in reversed(first):

@@ -17,12 +17,15 @@ from typing import Any, Literal, Protocol, get_args
 import torch
 
 from cule.errors import InvalidValue
+from cule.train.checks import is_name
 from cule.train.plan.domain import Domain
 from cule.train.plan.index import Condition, Index, J, T, U, as_condition, as_index
 from cule.train.plan.unknowns import Bound
 
 Role = Literal["simulate", "act", "learn", "reduce", "copy", "hand over", "effect"]
 Over = Literal["step", "update"]
+# The greatest number of indices that a window can be declared to have.
+MOST_BOUND = 2**20
 ROLES, OVERS = get_args(Role), get_args(Over)
 # The marker of a Recurrent without an initial value.
 NOTHING: Any = object()
@@ -232,10 +235,12 @@ class Program:
     Attributes:
         period: steps in an iteration; the plan orders calls inside an iteration.
         operations: in their order.
+        bounds: the names of the numbers that only the run knows.
     """
 
     period: int = 1
     operations: list[Operation] = field(default_factory=list)
+    bounds: set[str] = field(default_factory=set)
     t: Index = T
     u: Index = U
     j: Index = J
@@ -276,7 +281,7 @@ class Program:
         """A number for indices of reads that is known only when the program runs.
 
         Args:
-            name: for messages.
+            name: no other one's of the program.
             value: a real number on the device, such as a schedule's; it may change between
                 iterations, and fractions are cut off.
             least: what it is at least; a lower value counts as this.
@@ -285,10 +290,19 @@ class Program:
         Raises:
             ValueError: it is no such tensor, or `least` is more than `most`.
         """
+        if not is_name(name) or name in ("t", "j", "u") or name in self.bounds:
+            raise InvalidValue(f"expected a name of its own for a bound, got {name!r}")
         if not isinstance(value, torch.Tensor) or value.numel() != 1 or value.is_complex():
             raise InvalidValue(f"expected a tensor of one real number as {name}, got {value!r}")
+        for number in (least, most):
+            if isinstance(number, bool) or not isinstance(number, int) or abs(number) > MOST_BOUND:
+                raise InvalidValue(
+                    f"expected whole numbers up to {MOST_BOUND:,} as least and most of {name}, got "
+                    f"{number!r}"
+                )
         if least > most:
             raise InvalidValue(f"expected a range for {name}, got {name} from {least} to {most}")
+        self.bounds.add(name)
         return Index("bound", (Bound(name, value, least, most),))
 
     def operation(

@@ -36,7 +36,7 @@ class Bound:
     """A number that is known only when the program runs.
 
     Attributes:
-        name: for messages.
+        name: no other one's of a program.
         value: one number on the device, which may change between iterations; fractions are cut off.
         least, most: what it is at least and at most; a value outside counts as the nearer of both.
     """

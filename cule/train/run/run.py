@@ -19,6 +19,7 @@ from cule.train.envs.emulator import FRAMESKIP
 from cule.train.evaluate.evaluator import Evaluator
 from cule.train.import_path import address_of
 from cule.train.logs.log import Log
+from cule.train.lowering.learner import check_all_priorities
 from cule.train.lowering.method_checks import check_scores
 from cule.train.plan import annotate
 from cule.train.run.opening import Opening, as_saved
@@ -158,10 +159,8 @@ class Run:
         standing.logged = (trainer.frames, trainer.updates, standing.seconds)
         split = torch.tensor(sums, dtype=torch.float64).split([len(part) for part in parts])
         (total, episodes, rewards, running), metrics = split[0].tolist(), split[1:]
-        passed, steps = (
-            max(standing.seconds - seconds, 1e-9),
-            (trainer.frames - frames) / FRAMESKIP,
-        )
+        passed = max(standing.seconds - seconds, 1e-9)
+        steps = (trainer.frames - frames) / FRAMESKIP
         count = (trainer.updates - updates) * len(self.processes.ranks("learn"))
         # Further learnings count their own.
         count -= sum(int(some[-1]) for some in metrics[1:])
@@ -184,6 +183,7 @@ class Run:
             },
             **annotate.log_values(self.light),
         }
+        check_all_priorities(trainer.learners, self.processes)
         with self.processes.all_or_none():
             self.log.write("training", trainer.frames, values)
         norm = values.get("grad_norm")
