@@ -217,7 +217,7 @@ class Trainer:
 
         So kernels are compiled and loaded before the training begins.
         """
-        with self.sandbox([one for each in self.learners for one in (each.turn, each.metrics)]):
+        with self.sandbox([one for each in self.learners for one in each.counts]):
             self.plan.warm_up()
 
     def _allocated(self) -> int:

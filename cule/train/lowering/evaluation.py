@@ -20,8 +20,9 @@ from cule.train.lowering.parts import Parts
 from cule.train.plan.index import Index
 from cule.train.plan.program import Recurrent
 
-# Steps that are evaluated at once and one by one, to see whether that makes a difference.
-TRIED = 3
+# Steps that are evaluated at once and one by one, to see whether that makes a difference, and the
+# most envs of each.
+TRIED, ROWS = 3, 8
 
 
 class Evaluation:
@@ -80,11 +81,11 @@ class Evaluation:
         return True
 
     def _are_alike(self, nets: Nets, some: torch.Tensor) -> bool:
-        each = [self.p.algorithm.evaluate(nets, one) for one in some]
         try:
+            each = [self.p.algorithm.evaluate(nets, one) for one in some]
             whole = self.p.algorithm.evaluate(nets, some.flatten(0, 1))
         except Exception:
-            # It asks for the observations of one step, as it may.
+            # It asks for all observations of one step, as it may.
             return False
         for name in self.p.evaluates:
             found, wanted = whole.get(name), torch.cat([values[name] for values in each])
@@ -97,8 +98,8 @@ class Evaluation:
         return True
 
     def _noise(self, seed: int) -> torch.Tensor:
-        """Random observations of a step."""
-        blank, random = self._blank(), torch.Generator().manual_seed(seed)
+        """Random observations of a few envs at a step."""
+        blank, random = self._blank()[:ROWS], torch.Generator().manual_seed(seed)
         if blank.is_floating_point():
             return torch.randn(blank.shape, generator=random).to(blank)
         most = 256 if blank.dtype == torch.uint8 else 2

@@ -71,6 +71,11 @@ class Learner:
         self._checked = False
 
     @property
+    def counts(self) -> list[torch.Tensor]:
+        """What a gradient changes besides the gradient."""
+        return [self.turn, self.metrics, self.wrong]
+
+    @property
     def observations_at_once(self) -> int:
         """The most observations of which activations are in memory at the same time."""
         return self.work.at_once * self.observations_each
