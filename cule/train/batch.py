@@ -202,18 +202,19 @@ class Steps:
         """How many there are: (B,) int64."""
         return self.same.sum(0)
 
+    @functools.cached_property
     def _discounts(self) -> torch.Tensor:
         given = self.windows["discounts"].at(self.places, self.envs)
         return torch.where(self.same, given, 1.0)
 
     def discounts(self) -> torch.Tensor:
         """The product of their discounts: (B,) float32."""
-        return self._discounts().prod(0)
+        return self._discounts.prod(0)
 
     def rewards(self) -> torch.Tensor:
         """The sum of their rewards, each times the discounts of the steps before it: (B,)."""
         given = self.windows["rewards"].at(self.places, self.envs)
-        before = self._discounts().roll(1, 0)
+        before = self._discounts.roll(1, 0)
         before[0] = 1.0
         return (torch.where(self.same, given, 0.0) * before.cumprod(0)).sum(0)
 

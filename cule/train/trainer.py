@@ -28,7 +28,6 @@ from cule.train.lowering.method_checks import check_learning
 from cule.train.lowering.networks import Networks, Optimizers, by_name, make_networks
 from cule.train.lowering.sandbox import Sandbox
 from cule.train.lowering.settings_read import Make
-from cule.train.lowering.versions import Phases
 from cule.train.plan import annotate
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
@@ -253,11 +252,7 @@ class Trainer:
     @property
     def phases(self) -> int:
         """Phases of the main learning so far."""
-        return self._phases_at(self.steps, self.lowered.learnings[0])
-
-    @staticmethod
-    def _phases_at(steps: int, learning: Phases) -> int:
-        return max(0, (steps - learning.start - 1) // learning.period + 1)
+        return self.lowered.learnings[0].made_in(self.steps)
 
     @property
     def warm_up_frames(self) -> int:
@@ -268,9 +263,7 @@ class Trainer:
     def updates(self) -> int:
         """Updates of the networks so far."""
         if self.processes.learns:
-            return sum(
-                one.updates * self._phases_at(self.steps, one) for one in self.lowered.learnings
-            )
+            return sum(one.updates * one.made_in(self.steps) for one in self.lowered.learnings)
         rows = self.args.num_envs // len(self.processes.ranks("learn"))
         return self.phases * self.algorithm.learning().updates(rows)
 
@@ -309,8 +302,8 @@ class Trainer:
         """Whether a learning checks in the next iteration that chunks are allowed."""
         checks = False
         for learner, learning in zip(self.learners, self.lowered.learnings, strict=True):
-            after = self._phases_at(self.steps + self.period, learning)
-            learns = after > self._phases_at(self.steps, learning)
+            after = learning.made_in(self.steps + self.period)
+            learns = after > learning.made_in(self.steps)
             checks |= learns and learner.checks_in(after)
         return checks
 

@@ -5,14 +5,14 @@ A class as a user would write it, and what its batches have to be.
 
 from __future__ import annotations
 
-import copy
+import functools
 from dataclasses import dataclass
 
 import pytest
 import torch
 from test_recurrent import MemoryEnv
 from torch import nn
-from training_runs import assert_same
+from training_runs import assert_same, state_after
 
 from cule import train
 from cule.errors import Refusal
@@ -202,20 +202,8 @@ class OnResumable(R2D2):
 
 
 def test_resume_is_exact():
-    def state_after(first):
-        trainer = trainer_of(OnResumable)
-        for number in range(60):
-            if number == first:
-                state = copy.deepcopy(trainer.state_dict())
-                trainer.close()
-                trainer = trainer_of(OnResumable)
-                trainer.load_state_dict(state)
-            trainer.iterate()
-        state = copy.deepcopy(trainer.state_dict())
-        trainer.close()
-        return state
-
-    assert_same(state_after(31), state_after(None))
+    make = functools.partial(trainer_of, OnResumable)
+    assert_same(state_after(make, 60, 31), state_after(make, 60))
 
 
 class Short(R2D2):

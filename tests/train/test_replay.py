@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import types
 from collections.abc import Iterator
 
@@ -11,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from training_runs import assert_same
+from training_runs import assert_same, state_after
 
 from cule import train
 from cule.errors import Refusal
@@ -278,20 +277,10 @@ def test_tree_works_without_looking_at_its_numbers():
 def test_resume_is_exact(span):
     replay = train.Replay(30 * ENVS, 16, **span, prioritized=train.Prioritized(beta="rising"))
 
-    def state_after(first):
-        trainer = trainer_of(replay, every=2, times=3)
-        for number in range(60):
-            if number == first:
-                state = copy.deepcopy(trainer.state_dict())
-                trainer.close()
-                trainer = trainer_of(replay, every=2, times=3)
-                trainer.load_state_dict(state)
-            trainer.iterate()
-        state = copy.deepcopy(trainer.state_dict())
-        trainer.close()
-        return state
+    def make():
+        return trainer_of(replay, every=2, times=3)
 
-    assert_same(state_after(25), state_after(None))
+    assert_same(state_after(make, 60, 25), state_after(make, 60))
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
+import functools
 import json
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from training_runs import assert_same
+from training_runs import assert_same, state_after
 from walker import Corridor, Walker
 
 from cule import train
@@ -170,20 +170,8 @@ def test_resume_is_exact():
         def act(self, nets, observations):
             return {"actions": sample(nets.one(observations).log_softmax(dim=1))}
 
-    def state_after(first):
-        trainer = trainer_of(Resumed)
-        for number in range(30):
-            if number == first:
-                state = copy.deepcopy(trainer.state_dict())
-                trainer.close()
-                trainer = trainer_of(Resumed)
-                trainer.load_state_dict(state)
-            trainer.iterate()
-        state = copy.deepcopy(trainer.state_dict())
-        trainer.close()
-        return state
-
-    assert_same(state_after(13), state_after(None))
+    make = functools.partial(trainer_of, Resumed)
+    assert_same(state_after(make, 30, 13), state_after(make, 30))
 
 
 def test_the_log_has_the_numbers_of_each(tmp_path):

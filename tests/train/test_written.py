@@ -8,13 +8,13 @@ two agents in test_several_learnings.py.
 
 from __future__ import annotations
 
-import copy
+import functools
 
 import pytest
 import torch
 from test_replay import Numbered, transition
 from torch import nn
-from training_runs import assert_same
+from training_runs import assert_same, state_after
 
 from cule import train
 from cule.train.distributed.process_group import ProcessGroup
@@ -235,17 +235,5 @@ def test_self_imitation_learns_from_what_was_played():
 
 @pytest.mark.parametrize("kind", [ChangingN, WholeEpisodes, SelfImitation])
 def test_resume_is_exact(kind):
-    def state_after(first):
-        trainer = trainer_of(kind)
-        for number in range(24):
-            if number == first:
-                state = copy.deepcopy(trainer.state_dict())
-                trainer.close()
-                trainer = trainer_of(kind)
-                trainer.load_state_dict(state)
-            trainer.iterate()
-        state = copy.deepcopy(trainer.state_dict())
-        trainer.close()
-        return state
-
-    assert_same(state_after(11), state_after(None))
+    make = functools.partial(trainer_of, kind)
+    assert_same(state_after(make, 24, 11), state_after(make, 24))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import time
@@ -90,6 +91,21 @@ def save(folder, steps, state, before=None):
         writer.finish()
     finally:
         writer.close()
+
+
+def state_after(make, iterations, restart=None):
+    """A trainer's state after some iterations; from `restart` on another trainer goes on."""
+    trainer = make()
+    for number in range(iterations):
+        if number == restart:
+            state = copy.deepcopy(trainer.state_dict())
+            trainer.close()
+            trainer = make()
+            trainer.load_state_dict(state)
+        trainer.iterate()
+    state = copy.deepcopy(trainer.state_dict())
+    trainer.close()
+    return state
 
 
 def assert_same(a, b):

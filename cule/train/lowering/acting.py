@@ -18,6 +18,7 @@ from cule.train.envs.collector import Collector
 from cule.train.lowering.method_checks import check_dtypes, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
+from cule.train.lowering.versions import rounds
 from cule.train.nn import draws
 from cule.train.nn.weights import copy_weights
 from cule.train.plan.index import Index
@@ -33,7 +34,7 @@ def _handed_over(p: Parts) -> int:
 def _versions(p: Parts) -> Index:
     """The version of the weights that act at step t: how often they were handed over before."""
     period = p.program.period
-    return ((p.t - 1 - _handed_over(p) + period) // period).at_least(0)
+    return rounds(_handed_over(p), period, p.t - 1).at_least(0)
 
 
 def _draws_at(p: Parts, step: torch.Tensor) -> AbstractContextManager[None]:

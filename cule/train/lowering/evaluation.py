@@ -57,14 +57,14 @@ class Evaluation:
         p, blank = self.p, self._blank()
         with p.autocast:
             values = p.algorithm.evaluate(nets, blank)
-        check_tensors("evaluate", values, p.algorithm.evaluates)
-        for name in p.algorithm.evaluates:
+        check_tensors("evaluate", values, p.evaluates)
+        for name in p.evaluates:
             if tuple(values[name].shape) != (p.num_envs,):
                 raise InvalidValue(
                     f"expected evaluate to return {name} with a number for each of "
                     f"{p.num_envs} envs, got {tuple(values[name].shape)}"
                 )
-        check_dtypes("evaluate", values, p.algorithm.evaluates)
+        check_dtypes("evaluate", values, p.evaluates)
 
     @torch.no_grad()
     def _is_row_by_row(self, nets: Nets) -> bool:
@@ -117,7 +117,7 @@ class Evaluation:
         at = stop - (count - 1) + program.j
         versions = p.updates * (program.u // count)
         evaluated = {}
-        for name, dtype in p.algorithm.evaluates.items():
+        for name, dtype in p.evaluates.items():
             values = program.recurrent(name, (p.num_envs,), dtype, over="update")
             program.operation(
                 f"evaluate {name}", functools.partial(self._values, name), role="learn", **loop,

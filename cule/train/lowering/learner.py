@@ -60,7 +60,7 @@ class Learner:
         # The weights that it trains, of all that there are.
         self._own = [p for name in parts.trains for p in parts.nets.trained[name].parameters()]
         # A further learning also counts its updates, as the last number.
-        size = len(self.names) + bool(parts.number)
+        size = len(self.names) + bool(self.name)
         self.metrics = torch.zeros(size, dtype=torch.float64, device=turn.device)
         self.priorities: torch.Tensor | None = None
         self.wrong = torch.zeros((), dtype=torch.int64, device=turn.device)
@@ -241,8 +241,12 @@ def check_all_priorities(learners: Sequence[Learner], processes: ProcessGroup) -
     Raises:
         ValueError: some were negative, infinite or no numbers.
     """
-    if processes.any(any(int(learner.wrong) for learner in learners)):
+    prioritized = [learner for learner in learners if learner.priorities is not None]
+    if not prioritized:
+        return
+    wrong = sum(int(learner.wrong) for learner in prioritized)
+    if processes.any(wrong > 0):
         raise InvalidValue(
             "expected priorities that are finite and at least 0, such as absolute errors, got "
-            f"{sum(int(learner.wrong) for learner in learners):,} others from the loss"
+            f"{wrong:,} others from the loss"
         )

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cule.train.plan.index import Index, constant
+
+Step = TypeVar("Step", int, Index)
+
+
+def rounds(start: int, period: int, t: Step) -> Step:
+    """How many of the steps start, start + period, ... there are up to t; below 0 long before."""
+    return (t - start + period) // period
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,11 @@ class Phases:
 
     def made_by(self, t: Index) -> Index:
         """How many phases there are up to and with step t."""
-        return ((t - self.start + self.period) // self.period).at_least(0)
+        return rounds(self.start, self.period, t).at_least(0)
+
+    def made_in(self, steps: int) -> int:
+        """How many phases there are in so many steps."""
+        return max(0, rounds(self.start, self.period, steps - 1))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ written for isl, and it can be evaluated: with Python's integers, or with tensor
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,8 +20,8 @@ from cule.train.plan.unknowns import Unknowns
 
 Whole = Union["Index", int]
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b, "==": lambda a, b: a == b, "!=": lambda a, b: a != b,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 
 

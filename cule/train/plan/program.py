@@ -24,8 +24,7 @@ from cule.train.plan.unknowns import Bound
 
 Role = Literal["simulate", "act", "learn", "reduce", "copy", "hand over", "effect"]
 Over = Literal["step", "update"]
-# The greatest number of indices that a window can be declared to have.
-MOST_BOUND = 2**20
+MOST_BOUND = 2**20  # for which windows can be declared to have room
 ROLES, OVERS = get_args(Role), get_args(Over)
 # The marker of a Recurrent without an initial value.
 NOTHING: Any = object()
@@ -104,9 +103,12 @@ class Access:
     since: int | None = None
     most: int = 1
     same: Hashable | None = None
+    _length: int | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "most", max(self.most, self.length() or 1))
+        factors, count = (self.stop - self.first).linear
+        object.__setattr__(self, "_length", None if factors else count)
+        object.__setattr__(self, "most", max(self.most, self._length or 1))
 
     def __str__(self) -> str:
         place = f"{self.first}:{self.stop}" if self.window else str(self.first)
@@ -114,8 +116,7 @@ class Access:
 
     def length(self) -> int | None:
         """Indices in the window; None if that depends on the time."""
-        factors, count = (self.stop - self.first).linear
-        return None if factors else count
+        return self._length
 
 
 class AsyncOperation(Protocol):

@@ -171,10 +171,11 @@ class Window:
             else (places < self.count)
         )
 
-    def _before_end(self, values: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
-        """The values with 0 for those that are not valid, of which the first dimensions are."""
+    def _before_end(self, values: torch.Tensor, places: torch.Tensor | None = None) -> torch.Tensor:
+        """Values (*places, ...) with 0 for places past the end; by default all places in order."""
         if self.count is None:
             return values
+        valid = self.valid if places is None else places < self.count
         return values * valid.view(*valid.shape, *[1] * (values.dim() - valid.dim()))
 
     def __len__(self) -> int:
@@ -182,15 +183,15 @@ class Window:
 
     def all(self) -> torch.Tensor:
         """All values: (length, *shape)."""
-        return self._before_end(self.store.read(self.slots), self.valid)
+        return self._before_end(self.store.read(self.slots))
 
     def of(self, rows: torch.Tensor) -> torch.Tensor:
         """All indices of some rows (B,): (length, B, ...)."""
-        return self._before_end(self.store.take(self.slots.unsqueeze(1), rows), self.valid)
+        return self._before_end(self.store.take(self.slots.unsqueeze(1), rows))
 
     def at(self, places: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Some indices, by their places 0 .. length - 1 in the window, of some rows, broadcast."""
         values = self.store.take(self.slots[places], rows)
         if self.count is None:
             return values
-        return self._before_end(values, torch.broadcast_tensors(self.valid[places], rows)[0])
+        return self._before_end(values, torch.broadcast_tensors(places, rows)[0])
