@@ -8,7 +8,9 @@ from cule.errors import InvalidValue
 from cule.train.checks import above, at_least_whole, check_types, within
 
 # Settings of Learning that have no effect with a replay memory.
-NO_REPLAY = ("steps", "groups", "epochs", "minibatch", "normalize")
+NO_REPLAY = ("steps", "groups", "epochs", "minibatch", "normalize", "accumulate", "ahead")
+# Those that have none with several gradients in an update.
+ALONE = ("every", "times", "groups", "epochs", "minibatch", "lag")
 # Steps of an env from which one transition can be sampled: the three oldest are only in stacks.
 OLDEST = 4
 
@@ -125,6 +127,10 @@ class Learning:
     set: what `replay` samples from a memory, else shuffled `minibatch`es of the last `steps` steps,
     else all these steps of one of `groups` groups of envs, which take turns.
 
+    With `accumulate` a phase is one update, whose gradient is the mean of several. Each is of
+    `steps` steps, and computed as soon as these are played. On a GPU that is while the envs play
+    the next ones, and with the weights that play all of them.
+
     Attributes:
         steps: how many steps of an env are learned from.
         every: steps between two phases; None: `steps`.
@@ -140,6 +146,10 @@ class Learning:
             in each minibatch.
         whole: an update's loss needs all its rows at once, as it is no mean over rows. Otherwise
             its gradient may be computed in chunks, to which the loss must not make a difference.
+        accumulate: gradients of which an update's is the mean.
+        ahead: further steps in the batch of each of them, such as those of n-step returns, which
+            have to be played first. None is after the last of the update's `steps` * `accumulate`
+            steps: there the batch is 0, and `played` False.
     """
 
     steps: int = 1
@@ -153,11 +163,28 @@ class Learning:
     start: int = 0
     normalize: tuple[str, ...] = ()
     whole: bool = False
+    accumulate: int = 1
+    ahead: int = 0
 
     @property
     def period(self) -> int:
         """Steps between two phases."""
-        return self.steps if self.every is None else self.every
+        return self.steps * self.accumulate if self.every is None else self.every
+
+    @property
+    def window(self) -> int:
+        """The steps in a batch of whole sequences."""
+        return min(self.steps + self.ahead, self.steps * self.accumulate)
+
+    @property
+    def waiting(self) -> int:
+        """Of the gradients of an update, how many further ones are complete with the last."""
+        return min(-(-self.ahead // self.steps), self.accumulate - 1)
+
+    @property
+    def beside(self) -> bool:
+        """Whether it runs, on a GPU, at the same time as the steps of the envs."""
+        return bool(self.lag) or self.waiting < self.accumulate - 1
 
     @property
     def prioritized(self) -> bool:
@@ -174,14 +201,17 @@ class Learning:
             TypeError: a number is no whole number.
             ValueError: a number is out of its range, or has no effect with the others.
         """
-        at_least_whole(1, self, "steps", "every", "times", "groups", "epochs", "minibatch")
-        at_least_whole(0, self, "start", "lag")
+        at_least_whole(
+            1, self, "steps", "every", "times", "groups", "epochs", "minibatch", "accumulate"
+        )
+        at_least_whole(0, self, "start", "lag", "ahead")
         if self.lag > 1:
             raise InvalidValue(f"expected lag of Learning to be 0 or 1, got {self.lag}")
         check_types(self)
         if self.replay is not None:
             self._check_replay(self.replay, num_envs)
             return
+        self._check_accumulate()
         if self.epochs > 1 and self.minibatch is None:
             raise InvalidValue(
                 f"expected epochs of Learning together with minibatch, got {self.epochs} without"
@@ -217,6 +247,22 @@ class Learning:
                 f"expected memory of Replay to hold {steps} steps of each of {num_envs} envs "
                 f"({num_envs * steps}) or more, got {replay.memory}"
             )
+
+    def _check_accumulate(self) -> None:
+        if self.accumulate == 1:
+            if self.ahead:
+                raise InvalidValue(
+                    "expected ahead of Learning together with accumulate, as no step comes after "
+                    f"the last of an update, got {self.ahead} without"
+                )
+            return
+        for name in ALONE:
+            usual = next(field.default for field in fields(self) if field.name == name)
+            if getattr(self, name) != usual:
+                raise InvalidValue(
+                    "expected Learning with accumulate, one update of all envs after its steps, "
+                    f"to have no {name}, got {getattr(self, name)!r}"
+                )
 
     def updates(self, num_envs: int) -> int:
         """Updates in a phase."""

@@ -5,8 +5,9 @@
 
 Which returns is a line in `learning`, and two other plans. Whole returns need all rewards of
 `num_steps` steps: nothing can be learned before they are played, and all observations stay until
-then. With n-step returns an action is learned from as soon as the next n steps are played: a phase
-of learning runs beside the next n steps, and older observations go.
+then. With n-step returns an action is learned from as soon as the next n steps are played: on a GPU
+gradients are computed while the envs play on, and older observations go. Either way one update
+learns from `num_steps` steps, with the weights that played them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cule import train
+from cule.errors import InvalidValue
 from cule.train.checks import at_least
 from cule.train.nn.models import ActorCritic, policy_terms, sample
 from cule.train.nn.returns import discounted_returns
@@ -28,7 +30,7 @@ class Args(train.Args):
     folder: Path = Path("runs/reinforce")
     """where the log, the checkpoints and the plot go"""
     num_steps: int = 128
-    """steps that whole returns are summed over"""
+    """steps in an update, which whole returns are summed over"""
     n_step: int | None = None
     """rewards in a return, of n-step returns; None: whole returns"""
     ent_coef: float = 0.01
@@ -40,6 +42,11 @@ class Args(train.Args):
         """Checks the numbers."""
         super().check(world_size)
         at_least(1, self, "num_steps", "n_step")
+        if self.num_steps % (self.n_step or 1):
+            raise InvalidValue(
+                f"expected num_steps to be a multiple of n_step, got {self.num_steps} and "
+                f"{self.n_step}"
+            )
 
 
 class Reinforce(train.Algorithm[Args]):
@@ -55,9 +62,10 @@ class Reinforce(train.Algorithm[Args]):
         return nets.net(observations)[0]
 
     def learning(self):
-        n, whole = self.args.n_step, train.Learning(steps=self.args.num_steps, lag=self.args.lag)
+        n, steps, lag = self.args.n_step, self.args.num_steps, self.args.lag
         # The one line: n steps are learned from, once the n after them are played.
-        return whole if n is None else train.Learning(steps=2 * n, every=n, lag=1)
+        n, ahead = (steps, 0) if n is None or n == steps else (n, n)
+        return train.Learning(steps=n, accumulate=steps // n, ahead=ahead, lag=lag)
 
     def prepare(self, nets, batch):
         n = self.args.n_step

@@ -27,10 +27,11 @@ def whole(row: Row) -> bool:
 ONE_AND_FOUR = source("200 million frames", "2026-11-26-h200", "806d891", whole, mode="training")
 OF_ALGORITHMS = (pong.SHORTEST, pong.VTRACE, pong.PPO, pong.PQN, pong.DQN)
 SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, ACTING, LEARNING, PROCESSES, ONE_AND_FOUR)
-NUMBERS = "0 1 2 18 20 21 32 64 66 80 81 120 128 129 1,200 2016 2024"
+NUMBERS = "0 1 2 4 8 16 18 20 21 32 64 66 80 81 120 128 129 1,200 2016 2024"
 GIVEN = {
-    "A fifth of the frames": "of the two plans above",
-    "a fifteenth of the memory": "of the two plans above",
+    "(9.1 MiB, not 57.3)": "of the two plans above",
+    "(104.7 MiB, not 1.6 GiB)": "of the two plans above",
+    "(15.6 MiB in place of 9.1)": "of a plan, by test_explained.py",
     "| double DQN, `--double": "no measurement",
     "200 million frames of Pong": "a setting",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import torch
@@ -274,7 +275,7 @@ def run_interleaved(plan, choose, iterations):
         iterations: how many.
     """
     for _ in range(iterations):
-        done, running, waiting = set(), {}, list(plan.executors)
+        done, running, waiting, time = set(), {}, list(plan.executors), {}
         while waiting or running:
             for executor in list(waiting):
                 group = executor.group
@@ -282,13 +283,39 @@ def run_interleaved(plan, choose, iterations):
                 same = {other for other in before if other.stream == group.stream}
                 if (same | set(group.after)) <= done:
                     waiting.remove(executor)
-                    running[group] = executor, iter(executor.steps(plan.iteration))
-            group = list(running)[choose(len(running))]
+                    running[group] = executor, list(executor.steps(plan.iteration))
+                    time[group] = 0
+            ready = [g for g in running if may_go_on(plan, running[g][0], running, time, done)]
+            group = ready[choose(len(ready))]
             executor, left = running[group]
-            step = next(left, None)
-            if step is None:
+            if not left:
                 del running[group]
                 done.add(group)
-            else:
-                executor.make(step)
+                continue
+            time[group] += left[0].t
+            executor.make(left.pop(0))
         plan.iteration += 1
+
+
+def next_time(executor, running, time, done, iteration):
+    """When a group's next step is; after all others if it has none left."""
+    group = executor.group
+    if group in done:
+        return math.inf
+    left = running[group][1] if group in running else executor.steps(iteration)
+    return time.get(group, 0) + left[0].t if left else math.inf
+
+
+def may_go_on(plan, executor, running, time, done):
+    """Whether a group's next step may be made, if it follows another or another follows it."""
+
+    def when(other):
+        return next_time(other, running, time, done, plan.iteration)
+
+    group, mine = executor.group, when(executor)
+    for other in plan.executors if mine < math.inf else []:
+        if other.group is group.follows and when(other) <= mine:
+            return False
+        if other.group.follows is group and when(other) <= mine - other.group.lead:
+            return False
+    return True

@@ -76,7 +76,8 @@ LEARNING = {
                                 "exploration_fraction": 0.3, "last_epsilon": 0.0}, 160),
     "REINFORCE": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8, "learning_rate": 5e-3,
                                                         "gamma": 0.5}, 480),
-    "n-step": (reinforce.Reinforce, reinforce.Args, {"n_step": 2, "learning_rate": 5e-3}, 240),
+    "n-step": (reinforce.Reinforce, reinforce.Args, {
+        "num_steps": 8, "n_step": 2, "learning_rate": 5e-3, "gamma": 0.5}, 480),
 }  # fmt: skip
 
 

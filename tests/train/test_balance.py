@@ -146,9 +146,9 @@ def test_trainings_that_share_a_gpu_leave_the_others_theirs(sharing, first, monk
     gpu, envs = torch.device("cuda"), 8192
     has = SimpleNamespace(multi_processor_count=ALL)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: has)
-    reserved = collector._reserved(gpu, 0, envs, 1, alone=False, sharing=sharing)
+    reserved = collector._reserved(gpu, 0, envs, beside=True, alone=False, sharing=sharing)
     assert reserved == first
-    assert collector._reserved(gpu, 50, envs, 1, alone=False, sharing=sharing) == 50
+    assert collector._reserved(gpu, 50, envs, beside=True, alone=False, sharing=sharing) == 50
     if first is not None:
         autotuner = SmAutotuner(
             multiprocessors_of(gpu, sharing), first, fewest_multiprocessors(envs)

@@ -183,7 +183,7 @@ ALL = {
     ),
     "pqn": (pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 128}, 2 * 4),
     "reinforce": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8}, 1),
-    "n-step": (reinforce.Reinforce, reinforce.Args, {"n_step": 8}, None),
+    "n-step": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8, "n_step": 2}, 1),
 }  # fmt: skip
 
 
@@ -191,6 +191,8 @@ ALL = {
 @pytest.mark.parametrize("name", ALL)
 def test_algorithms_run_on_the_gpu(name, lag, tmp_path):
     algorithm, settings, changes, each = ALL[name]
+    if "n_step" in changes and lag:
+        pytest.skip("gradients run beside playing without a lag")
     args = settings(**FEW, **changes, lag=lag, folder=tmp_path, total_frames=64 * 8 * 4 * 10)
     row = train.train(algorithm, args)
     assert row["updates"] == each * (10 - lag) if each else row["updates"] > 5

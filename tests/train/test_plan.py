@@ -87,11 +87,8 @@ def test_values_are_actings_own_where_the_weights_are_the_same():
 
 def test_one_line_of_reinforce_makes_two_plans():
     whole = plan_of(Reinforce, ReinforceArgs, num_steps=64)
-    steps = plan_of(Reinforce, ReinforceArgs, n_step=4)
-    assert (
-        length(whole, "observations") == 64 + 4 and length(steps, "observations") == 2 * 4 + 4 + 4
-    )
-    assert streams(whole)["gradient"] == 0 and streams(steps)["gradient"] == 1
+    steps = plan_of(Reinforce, ReinforceArgs, num_steps=64, n_step=4)
+    assert length(whole, "observations") == 64 + 4 and length(steps, "observations") == 2 * 4 + 4
     peak = [p.memory.ring_bytes + sum(o.work.at_once * o.work.bytes_each
             for o in p.program.operations if o.work) for p in (whole, steps)]  # fmt: skip
     assert peak[0] > 3 * peak[1]

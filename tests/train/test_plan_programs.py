@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -13,7 +14,8 @@ from programs import oracle, random_program, run_interleaved
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 
-SWITCHES = st.builds(Passes, st.booleans(), st.booleans(), st.booleans(), st.booleans())
+BESIDE = Passes(beside=True)
+SWITCHES = st.builds(Passes, *[st.booleans()] * 5)
 
 
 def told(seed, run):
@@ -66,6 +68,24 @@ def test_plan_computes_the_same_with_groups_side_by_side(seed, passes, order):
     assert told(seed, side_by_side) == wanted
 
 
+def test_plan_computes_the_same_where_a_group_follows_another():
+    """As above, with the programs that have one: about every fourth."""
+    found, chosen = 0, random.Random(0)
+    for seed in itertools.count():
+        if all(g.follows is None for g in Plan(random_program(seed)[0], passes=BESIDE).groups):
+            continue
+        wanted = told(seed, lambda program: oracle(program, 6 * program.period))
+
+        def side_by_side(program):
+            run_interleaved(Plan(program, passes=BESIDE), chosen.randrange, 6)
+
+        assert told(seed, side_by_side) == wanted
+        assert told(seed, lambda program: Plan(program, passes=BESIDE).run(6)) == wanted
+        found += 1
+        if found == 20:
+            return
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**9), st.integers(0, 5), st.integers(1, 5))
 def test_plan_goes_on_from_a_saved_state(seed, before, after):
@@ -92,12 +112,14 @@ def test_random_programs_have_what_the_plans_differ_in():
     """Several streams, calls made as one, copies left out: else the tests above mean little."""
     seen = {"streams": 0, "together": 0, "alias": 0, "pruned": 0, "beside": 0}
     for seed in range(100):
+        beside = Plan(random_program(seed)[0], passes=BESIDE)
+        seen["beside"] += any(group.follows for group in beside.groups)
         plan = Plan(random_program(seed)[0])
         seen["streams"] += any(group.stream for group in plan.groups)
         seen["together"] += any(group.together for group in plan.groups)
         seen["alias"] += any("readers read" in line for line in plan.notes)
         seen["pruned"] += any("nobody reads" in line for line in plan.notes)
-    assert min(seen["streams"], seen["together"], seen["alias"], seen["pruned"]) > 3, seen
+    assert min(seen.values()) > 3, seen
 
 
 def test_rings_have_no_slot_too_many():

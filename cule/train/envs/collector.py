@@ -27,16 +27,17 @@ LOOK_AT, LOOK_AGAIN = 500, 1.2
 
 
 def _reserved(
-    device: torch.device, asked: int, num_envs: int, lag: int, *, alone: bool, sharing: int
+    device: torch.device, asked: int, num_envs: int, *, beside: bool, alone: bool, sharing: int
 ) -> int | None:
     """How many multiprocessors are reserved for emulation at first; None: none is.
 
-    None are reserved without a lag, for more envs than half of this training's part of the GPU can
-    emulate, and where nothing learns on the multiprocessors that act.
+    None are reserved where nothing learns beside playing, for more envs than half of this
+    training's part of the GPU can emulate, and where nothing learns on the multiprocessors that
+    act.
     """
     if device.type != "cuda":
         return None
-    if asked or not lag or alone:
+    if asked or not beside or alone:
         return asked or None
     half = multiprocessors_of(device, sharing) // 2
     return half if fewest_multiprocessors(num_envs) <= half else None
@@ -80,8 +81,9 @@ def make_envs(
         return own
     env_device = torch.device(args.env_device or device)
     multiprocessors = _reserved(
-        env_device, args.multiprocessors, num_envs, learning.lag, alone=alone, sharing=sharing
-    )
+        env_device, args.multiprocessors, num_envs, beside=learning.beside, alone=alone,
+        sharing=sharing,
+    )  # fmt: skip
     return make_env(
         args.emulator, args.game, num_envs, device, multiprocessors=multiprocessors,
         env_device=env_device, **options,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import nn
@@ -14,10 +13,10 @@ from torch import nn
 from cule.errors import InvalidValue
 from cule.train.algorithm import Nets
 from cule.train.lowering.chunks import ROUNDING, other_weights, precise
+from cule.train.lowering.loops import Loops
 from cule.train.lowering.method_checks import check_dtypes, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
-from cule.train.plan.index import Index
 from cule.train.plan.program import Recurrent
 
 # Steps that are evaluated at once and one by one, to see whether that makes a difference, and the
@@ -105,25 +104,25 @@ class Evaluation:
         most = 256 if blank.dtype == torch.uint8 else 2
         return torch.randint(most, blank.shape, generator=random).to(blank)
 
-    def declare(self, stop: Index, count: int, loop: Mapping[str, Any]) -> dict[str, Recurrent]:
-        """Appends the operations; returns the values by name.
+    def declare(self, loops: Loops) -> dict[str, Recurrent]:
+        """Appends the operations; returns the values of each observation by name.
+
+        Of a round all observations are evaluated, also that after its last step.
 
         Args:
-            stop: the index after the last step; its observation is evaluated, too.
-            count: how many observations of an env are evaluated.
-            loop: the arguments of `Program.operation` that say when phases are.
+            loops: says when rounds are, and of which steps.
         """
-        p, program = self.p, self.p.program
-        at = stop - (count - 1) + program.j
-        versions = p.updates * (program.u // count)
+        p, program, loop, count = self.p, self.p.program, loops.round, loops.steps + 1
+        round_ = program.u // count
+        versions = round_ * p.updates // loops.accumulate
         evaluated = {}
         for name, dtype in p.evaluates.items():
             values = program.recurrent(name, (p.num_envs,), dtype, over="update")
             program.operation(
-                f"evaluate {name}", functools.partial(self._values, name), role="learn", **loop,
-                times=count, batched=self.row_by_row,
+                f"evaluate {name}", functools.partial(self._values, name), role="learn",
+                **loop.when, times=count, batched=self.row_by_row,
                 reads=[
-                    p.declaration.observation[at],
+                    p.declaration.observation[loops.first + program.j],
                     *(net[p.version(other, versions)] for other, net in p.trained.items()),
                 ],
                 writes=[replace(values[program.u], same=name)],

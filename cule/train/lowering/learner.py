@@ -52,6 +52,7 @@ class Learner:
         self.args, self.autocast = parts.algorithm.args, parts.autocast
         self.name, self.names = parts.phase.name, probe.names
         self.used, self.work = probe.used, work
+        self.accumulate = parts.phase.learning.accumulate
         self.turn, self.turns, self.observations_each = turn, turns, observations_each
         self.loss: Any = parts.loss
         self._plain_loss = parts.loss
@@ -108,18 +109,26 @@ class Learner:
                 rewards=() if self.algorithm.brings_envs else (-1.0, 0.0, 1.0),
             )  # fmt: skip
 
-    def compute_gradient(self, nets: Nets, rows: Rows) -> None:
+    def compute_gradient(self, nets: Nets, rows: Rows, nth: torch.Tensor | None = None) -> None:
         """Computes this process's gradient of the rows' loss.
+
+        Args:
+            nets: the networks.
+            rows: the rows.
+            nth: (1,) int64 on the device, which of the update's gradients it is, of which the mean
+                is taken; None: it is the only one.
 
         Raises:
             ValueError: it would be computed in chunks, and the loss is no mean over rows.
         """
         at_once = self.work.at_once
+        if nth is not None:
+            self.weights.gradient.masked_fill_(nth == 0, 0.0)
         if self._check_in is not None:
             self._check_chunks(nets, rows, at_once, self._check_in)
         for begin in range(0, rows.count, at_once):
             end = min(begin + at_once, rows.count)
-            share = (end - begin) / rows.count
+            share = (end - begin) / rows.count / self.accumulate
             with annotate.operation("gathering"):
                 batch = self._gathered(rows.batch(begin, end))
             with self.autocast:
@@ -133,7 +142,9 @@ class Learner:
             loss = values["loss"] if share == 1 else values["loss"] * share
             gradients = torch.autograd.grad(loss, self._own, allow_unused=True)
             of = dict(zip(self._own, gradients, strict=True))
-            self.weights.set_gradient([of.get(p) for p in self.weights.used], add=begin > 0)
+            self.weights.set_gradient(
+                [of.get(p) for p in self.weights.used], add=begin > 0 or nth is not None
+            )
             if len(self.names) > 1:
                 logged = torch.stack([values[name].detach().float() for name in self.names[:-1]])
                 # `+=` would copy the sum to itself once more.

@@ -6,7 +6,7 @@ The updates themselves are in updates.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,39 +16,20 @@ from cule.train.batch import Batch, turns_of
 from cule.train.checks import described
 from cule.train.lowering.evaluation import Evaluation
 from cule.train.lowering.learner import Learner
+from cule.train.lowering.loops import Loops, loops_of
 from cule.train.lowering.method_checks import check_parts, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.replay import Sampling, declare_sampling
 from cule.train.lowering.updates import Samples, declare_updates, weights_at
-from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Recurrent
 from cule.train.plan.stores import Window
 
 
-@dataclass(frozen=True)
-class Windows:
-    """The windows of the steps that a phase learns from.
-
-    Attributes:
-        reads: the windows by the names of a batch's parts, the observations first.
-        stop: the index after the last step.
-        steps: how many steps they have.
-    """
-
-    reads: dict[str, Access]
-    stop: Index
-    steps: int
-
-
-def windows_of(p: Parts) -> Windows:
-    """The windows of all steps that are learned from."""
-    learning, t = p.phase.learning, p.t
-    stop = t if learning.lag else t + 1
-    steps, since = learning.steps, None
-    if learning.replay is not None:
-        steps, since = learning.replay.steps(p.num_envs), 0
-    first = stop - steps
+def windows_of(p: Parts, loops: Loops) -> dict[str, Access]:
+    """The windows of all steps that a round learns from, by the names of a batch's parts."""
+    replay = p.phase.learning.replay
+    first, stop, since = loops.first, loops.stop, None if replay is None else 0
     own = [name for name in p.algorithm.keeps if name != "actions"]
     names = ["actions", *own, "rewards", "discounts", "played"]
     reads = {"observations": p.declaration.observation[first : stop + 1]}
@@ -61,40 +42,27 @@ def windows_of(p: Parts) -> Windows:
                 f"expected what learning reads as {name} to be a window of a recurrent, got "
                 f"{described(reads[name])}"
             )
-        if learning.replay is not None:
-            if reads[name].length() not in (steps, steps + 1):
+        if replay is not None:
+            if reads[name].length() not in (loops.steps, loops.steps + 1):
                 raise InvalidValue(
-                    f"expected what learning reads as {name} to be a window of all {steps} steps "
-                    f"of the replay memory, Replay.steps(num_envs), or of one more, got "
+                    f"expected what learning reads as {name} to be a window of all {loops.steps} "
+                    f"steps of the replay memory, Replay.steps(num_envs), or of one more, got "
                     f"{reads[name]}"
                 )
             reads[name] = replace(reads[name], since=since)
-    return Windows(reads, stop, steps)
-
-
-@dataclass(frozen=True)
-class Loops:
-    """The arguments of `Program.operation` that say when a phase's operations are called.
-
-    Attributes:
-        phase: those of an operation that is called once in a phase.
-        updates: those of an operation that is called in each update.
-    """
-
-    phase: dict[str, Any]
-    updates: dict[str, Any]
+    return reads
 
 
 def declare_phase(p: Parts) -> Learner:
     """Appends all operations of a phase of learning; returns the learner."""
     learning, learners = p.phase.learning, list[Learner]()
-    phase = {"every": learning.period, "start": p.start}
-    loops = Loops(phase, phase | {"times": p.updates})
-    windows = windows_of(p)
+    steps = learning.replay.steps(p.num_envs) if learning.replay else learning.steps
+    loops = loops_of(learning, p.program, p.start, p.updates, steps)
+    windows = windows_of(p, loops)
     whole: dict[str, Recurrent] = {}
     if p.evaluates:
         evaluation = Evaluation(p, lambda: _evaluated_at_once(p, learners[0]))
-        whole = evaluation.declare(windows.stop, windows.steps + 1, loops.phase)
+        whole = evaluation.declare(loops)
     if p.prepare is not None:
         whole = _declare_preparation(p, windows, loops, whole)
     chosen: Sampling | None = None
@@ -106,9 +74,8 @@ def declare_phase(p: Parts) -> Learner:
             f"({', '.join(whole) or 'nothing'}), got {', '.join(unknown)}"
         )
     if learning.replay is not None:
-        chosen = declare_sampling(p, loops.updates, windows.stop, windows.steps)
-    samples = Samples(windows.reads, windows.steps, whole, chosen)
-    learners.append(declare_updates(p, loops.updates, samples))
+        chosen = declare_sampling(p, loops.gradient.when, loops.stop, loops.steps)
+    learners.append(declare_updates(p, loops, Samples(windows, loops.steps, whole, chosen)))
     return learners[0]
 
 
@@ -121,14 +88,12 @@ def _evaluated_at_once(p: Parts, learner: Learner) -> int:
 
 
 def _declare_preparation(
-    p: Parts, windows: Windows, loops: Loops, evaluated: dict[str, Recurrent]
+    p: Parts, windows: Mapping[str, Access], loops: Loops, evaluated: dict[str, Recurrent]
 ) -> dict[str, Recurrent]:
-    """Appends `prepare`, which is called once in a phase; it reads what a first call has read."""
-    program, n, count = p.program, p.num_envs, windows.steps + 1
-    last = (program.u + 1) * count
-    reads = windows.reads | {
-        name: values[last - count : last] for name, values in evaluated.items()
-    }
+    """Appends `prepare`, which is called once in a round; it reads what a first call has read."""
+    program, n, loop, count = p.program, p.num_envs, loops.round, loops.steps + 1
+    last = (loop.round + 1) * count
+    reads = {**windows, **{name: all_[last - count : last] for name, all_ in evaluated.items()}}
     asked, names = _probe_preparation(p, reads)
     reads = {name: access for name, access in reads.items() if name in asked}
 
@@ -139,13 +104,13 @@ def _declare_preparation(
         return tuple(values[name] for name in names)
 
     preparations = {
-        name: program.recurrent(p.named(name), (windows.steps, n), torch.float32, over="update")
+        name: program.recurrent(p.named(name), (loops.steps, n), torch.float32, over="update")
         for name in names
     }
     program.operation(
-        p.named("prepare"), function, role="learn", **loops.phase,
-        reads=[*reads.values(), *weights_at(p, p.updates * program.u)],
-        writes=[values[program.u] for values in preparations.values()],
+        p.named("prepare"), function, role="learn", **loop.when,
+        reads=[*reads.values(), *weights_at(p, loop.update)],
+        writes=[values[loop.round] for values in preparations.values()],
     )  # fmt: skip
     return preparations
 
@@ -181,7 +146,7 @@ def _probe_preparation(p: Parts, reads: Mapping[str, Access]) -> tuple[set[str],
     asked: set[str] = set()
     windows = {name: p.blank(access) for name, access in reads.items()}
     result = prepared(p, windows, p.learned, asked)
-    shape = p.phase.learning.steps, p.num_envs
+    shape = p.phase.learning.window, p.num_envs
     for name, value in result.items():
         if tuple(value.shape) != shape:
             raise InvalidValue(
@@ -201,7 +166,7 @@ def _declare_shuffle(p: Parts, loops: Loops) -> Access:
         return torch.randperm(count, device=device)
 
     program.operation(
-        p.named("shuffle"), function, role="learn", **loops.phase, times=learning.epochs,
+        p.named("shuffle"), function, role="learn", **loops.round.when, times=learning.epochs,
         writes=[shuffled[program.u]],
     )  # fmt: skip
     return shuffled[program.u // turns_of(learning, p.updates)]

@@ -181,8 +181,16 @@ def _checked_phases(
                 "expected no prepare and no evaluates with a replay memory: they are of the steps "
                 "just played"
             )
-        if len(phases) > 1 and learning.lag:
-            raise InvalidValue(f"expected several learnings without a lag, got {learning.lag}")
+        if len(phases) > 1 and (learning.lag or learning.accumulate > 1):
+            raise InvalidValue(
+                f"expected several learnings without lag and accumulate, got {learning.lag} and "
+                f"{learning.accumulate}"
+            )
+        if learning.ahead and (phase.reads or algorithm.evaluates):
+            raise InvalidValue(
+                "expected no evaluates and no reads of learning with ahead, whose steps may not be "
+                f"there, got {', '.join([*algorithm.evaluates, *phase.reads])}"
+            )
         if learning.period % main.period:
             raise InvalidValue(
                 f"expected the period of {phase.name} to be a multiple of the main learning's, "

@@ -12,12 +12,13 @@ from torch import nn
 from cule.errors import InvalidValue
 from cule.train.batch import Rows, rows_of, turns_of
 from cule.train.lowering.learner import Learner
+from cule.train.lowering.loops import Loops
 from cule.train.lowering.loss_probe import LossProbe, probe_loss
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.replay import Sampling, declare_new_priorities
 from cule.train.nn.weights import copy_weights, move_weights
-from cule.train.plan.index import Index
+from cule.train.plan.index import Index, constant
 from cule.train.plan.program import Access, Recurrent, Work
 from cule.train.plan.stores import Window
 
@@ -48,16 +49,16 @@ def weights_at(p: Parts, version: Index) -> list[Access]:
     return reads
 
 
-def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Learner:
+def declare_updates(p: Parts, loops: Loops, samples: Samples) -> Learner:
     """Appends the updates of a phase; returns the learner.
 
     Args:
         p: the parts of the program.
-        loop: the arguments of `Program.operation` that say when updates are.
+        loops: say when gradients and updates are.
         samples: what they learn from.
     """
     turn = torch.zeros(1, dtype=torch.int64, device=p.device)
-    wholes = _wholes(p, samples)
+    wholes = _wholes(p, loops, samples)
 
     def rows(read: Mapping[str, Any], *chosen: Any) -> Rows:
         whole = {
@@ -73,9 +74,10 @@ def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Lear
     turns = turns_of(p.phase.learning, p.updates)
     learner = Learner(p, probe, _work(p, blank, probe), turn, turns, blank.observations_each)
     state = p.program.object(p.named("learner"), learner)
-    # Versions of the learner's state in an update: after the gradient, the mean, the step.
-    count = 3 if p.reduction else 2
-    _declare_gradient(p, loop, samples, wholes, learner, rows, state, count)
+    # Versions of the learner's state in an update: after each gradient, the mean, the step.
+    count = loops.accumulate + (2 if p.reduction else 1)
+    _declare_gradient(p, loops, samples, wholes, learner, rows, state, count)
+    loop = loops.update.when
     if samples.sampling is not None:
         declare_new_priorities(p, loop, samples.sampling, state[count * p.program.u + 1])
     _declare_mean(p, loop, state, count)
@@ -84,9 +86,9 @@ def declare_updates(p: Parts, loop: Mapping[str, Any], samples: Samples) -> Lear
     return learner
 
 
-def _wholes(p: Parts, samples: Samples) -> dict[str, Access]:
-    """An update's reads of `samples.whole`, by name."""
-    round_, count = p.program.u // p.updates, samples.steps + 1
+def _wholes(p: Parts, loops: Loops, samples: Samples) -> dict[str, Access]:
+    """A gradient's reads of `samples.whole`, by name."""
+    round_, count = loops.gradient.round, samples.steps + 1
     if p.prepare is not None:
         return {name: values[round_] for name, values in samples.whole.items()}
     return {
@@ -136,7 +138,7 @@ def _work(p: Parts, rows: Rows, probe: LossProbe) -> Work:
 
 def _declare_gradient(
     p: Parts,
-    loop: Mapping[str, Any],
+    loops: Loops,
     samples: Samples,
     wholes: Mapping[str, Access],
     learner: Learner,
@@ -144,26 +146,31 @@ def _declare_gradient(
     state: Recurrent,
     count: int,
 ) -> None:
-    program, names = p.program, p.learned_names
+    program, names, loop = p.program, p.learned_names, loops.gradient
+    # Which of an update's gradients it is.
+    nth = loop.round % loops.accumulate if loops.accumulate > 1 else constant(0)
+    before = state[count * loop.update + nth]
     used = {"observations", *learner.used}
     if p.phase.learning.replay is not None and p.phase.learning.replay.n_step > 1:
         used |= {"rewards", "discounts", "played"}
     reads = {name: a for name, a in {**samples.windows, **wholes}.items() if name in used}
     choice = [] if samples.sampling is None else samples.sampling.reads
+    moments = (nth,) if loops.accumulate > 1 else ()
 
     def function(*read: Any) -> tuple[()]:
         windows_by_name = dict(zip(reads, read, strict=False))
         rest = read[len(reads) :]
         batch_rows = rows(windows_by_name, *(rest[: len(choice)] if choice else [None]))
-        learner.compute_gradient(by_name(names, rest[len(choice) : -1]), batch_rows)
+        of_update = rest[-1] if moments else None
+        nets = by_name(names, rest[len(choice) : len(choice) + len(names)])
+        learner.compute_gradient(nets, batch_rows, of_update)
         return ()
 
     program.operation(
-        p.named("gradient"), function, role="learn", **loop, work=learner.work, warm_up=function,
-        reads=[
-            *reads.values(), *choice, *weights_at(p, program.u), state[count * program.u],
-        ],
-        writes=[state[count * program.u + 1]],
+        p.named("gradient"), function, role="learn", **loop.when, work=learner.work,
+        warm_up=function, moments=moments,
+        reads=[*reads.values(), *choice, *weights_at(p, loop.update), before],
+        writes=[state[before.first + 1]],
     )  # fmt: skip
 
 
@@ -179,7 +186,7 @@ def _declare_mean(p: Parts, loop: Mapping[str, Any], state: Recurrent, count: in
 
     p.program.operation(
         p.named("average gradient"), function, role="reduce", captured=reduction.captured, **loop,
-        reads=[state[count * u + 1]], writes=[state[count * u + 2]],
+        reads=[state[count * u + count - 2]], writes=[state[count * u + count - 1]],
     )  # fmt: skip
 
 

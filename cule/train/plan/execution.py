@@ -6,6 +6,7 @@ reads where it is in time when it is replayed.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -159,11 +160,26 @@ class Executor:
             batched = [Step(0, 0, ((self.group.operations[0], times),))] if calls else []
             return [*batched, Step(self.period, 0, ())]
         steps, t, j = [], begin, 0
-        for (at_t, at_j), some in itertools.groupby(calls, key=lambda call: call[1:]):
-            alone = tuple((operation, ((0, 0),)) for operation, _, _ in some)
-            steps.append(Step(at_t - t, at_j - j, alone))
+        for (at_t, at_j), some in itertools.groupby(self._merged(calls), key=lambda one: one[1:3]):
+            made = tuple((operation, times) for operation, _, _, times in some)
+            steps.append(Step(at_t - t, at_j - j, made))
             t, j = at_t, at_j
         return [*steps, Step(end - t, -j, ())]
+
+    def _merged(
+        self, calls: Sequence[Call]
+    ) -> Iterator[tuple[Operation, int, int, tuple[tuple[int, int], ...]]]:
+        """Calls (operation, t, j) with the times of those that are made as one, from (t, j) on."""
+        batched = self.group.batched
+        of_step: dict[tuple[Operation, int], list[int]] = {}
+        for operation, t, j in calls:
+            if operation in batched:
+                of_step.setdefault((operation, t), []).append(j)
+        for operation, t, j in calls:
+            if operation not in batched:
+                yield operation, t, j, ((0, 0),)
+            elif some := of_step.pop((operation, t), None):
+                yield operation, t, j, tuple((0, k - j) for k in some)
 
     def make(self, step: Step) -> None:
         """Executes a step."""
@@ -243,7 +259,7 @@ class Executor:
         if access.window:
             return Window(store, place, self._count(operation, access, t, j))
         value = store.read(place)
-        return value if self.group.together else value[0]
+        return value if operation in self.group.batched else value[0]
 
     def _count(
         self, operation: Operation, access: Access, t: torch.Tensor, j: torch.Tensor
@@ -304,6 +320,55 @@ def pieces(step: Step) -> Iterator[Step]:
         yield Step(t, j, tuple(some))
 
 
+@dataclass(frozen=True)
+class Turn:
+    """Steps of a group that are executed one after the other.
+
+    Attributes:
+        executor: executes them.
+        steps: the steps.
+        end: when the last of them is, in steps from the iteration's begin.
+    """
+
+    executor: Executor
+    steps: list[Step]
+    end: int
+
+
+def in_turns(executors: Sequence[Executor], iteration: int) -> Iterator[Turn]:
+    """The steps of an iteration: of each group, and of one that follows it between them."""
+    followers = {e.group.follows: e for e in executors if e.group.follows is not None}
+    for executor in executors:
+        if executor.group.follows is not None:
+            continue
+        steps = executor.steps(iteration)
+        follower = followers.get(executor.group)
+        if follower is None:
+            yield Turn(executor, steps, executor.period)
+        else:
+            yield from _taking_turns(executor, steps, follower, follower.steps(iteration))
+
+
+def _taking_turns(
+    executor: Executor, steps: list[Step], follower: Executor, following: list[Step]
+) -> Iterator[Turn]:
+    """Steps of a group and of one that follows it, each after the other's up to its time."""
+    at = list(itertools.accumulate(step.t for step in steps))
+    t, done, some = 0, 0, list[Step]()
+    for step in following:
+        due = bisect.bisect_right(at, t + step.t)
+        if due > done:
+            if some:
+                yield Turn(follower, some, t)
+            yield Turn(executor, steps[done:due], at[due - 1])
+            done, some = due, []
+        t += step.t
+        some.append(step)
+    yield Turn(follower, some, t)
+    if done < len(steps):
+        yield Turn(executor, steps[done:], at[-1])
+
+
 def in_order(
     executors: Sequence[Executor],
     iteration: int,
@@ -316,10 +381,11 @@ def in_order(
         iteration: the number of the iteration.
         progress: called with the steps emulated so far, after each.
     """
-    for executor in executors:
-        steps = iteration * executor.period
-        for step in executor.steps(iteration):
+    played: dict[Executor, int] = {}
+    for turn in in_turns(executors, iteration):
+        executor = turn.executor
+        for step in turn.steps:
             executor.make(step)
             if any(operation.role == "simulate" for operation, _ in step.calls):
-                steps += 1
-                progress(steps)
+                played[executor] = played.get(executor, 0) + 1
+                progress(iteration * executor.period + played[executor])

@@ -114,7 +114,10 @@ def _order(plan: Planned) -> str:
         for operation in group.operations:
             work = _work(operation)
             often = when(operation.domain, period)
-            lines.append(f"       {operation.name} ({operation.role}): {often}{work}")
+            lines += textwrap.wrap(
+                f"{operation.name} ({operation.role}): {often}{work}", COLUMNS,
+                initial_indent=" " * 7, subsequent_indent=" " * 9,
+            )  # fmt: skip
     return "\n".join(lines)
 
 
@@ -125,12 +128,15 @@ def _placed(plan: Planned, group: Group) -> str:
     beside = [
         str(plan.groups.index(g) + 1)
         for g in others
-        if g not in group.after and group not in g.after
+        if g not in group.after and group not in g.after and g is not group.follows
     ]
     if waits:
         words += f", after {', '.join(waits)}"
     if beside:
         words += f", beside {', '.join(beside)}"
+    if group.follows is not None:
+        number = plan.groups.index(group.follows) + 1
+        words += f", beside {number}, each call after the steps of {number} before it"
     return words + (", all calls as one" if group.together else "")
 
 

@@ -8,6 +8,7 @@ record what would be captured on a machine without a GPU.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 import torch
 
 from cule.train.plan import annotate
-from cule.train.plan.execution import Executor, Step
+from cule.train.plan.execution import Executor, Step, Turn, in_turns
 from cule.train.plan.groups import Group
 from cule.train.plan.program import Operation
 
@@ -112,6 +113,63 @@ class CudaStreams:
         return graph.replay
 
 
+class _Waits:
+    """What the streams of an iteration wait for.
+
+    Args:
+        streams: the streams.
+        groups: of the iteration's turns.
+        several: whether they are on more than one stream.
+    """
+
+    def __init__(self, streams: Streams, groups: Sequence[Group], several: bool):
+        self.streams, self.several = streams, several
+        self.begun = streams.record(0) if several else None
+        self.followers = {g.follows: g for g in groups if g.follows is not None}
+        # For each group when its turns ended, with an event; how far each has waited for another.
+        self.done: dict[Group, list[tuple[int, Any]]] = {}
+        self.seen: dict[Group, int] = {}
+        self.forked = {0}
+
+    def before(self, turn: Turn) -> None:
+        """Lets the turn's stream wait for what has to be done before it."""
+        group = turn.executor.group
+        if group.stream not in self.forked:
+            self.streams.wait(group.stream, self.begun)
+            self.forked.add(group.stream)
+        if group not in self.done:
+            for other in group.after:
+                if other.stream != group.stream:
+                    self.streams.wait(group.stream, self.done[other][-1][1])
+        if group.follows is not None:
+            self._wait_until(group, group.follows, turn.end)
+        if group in self.followers:
+            follower = self.followers[group]
+            self._wait_until(group, follower, turn.end - follower.lead)
+
+    def _wait_until(self, group: Group, other: Group, end: int) -> None:
+        """Waits for the other group's turns that ended by then."""
+        turns = self.done.get(other, [])
+        due = bisect.bisect_right(turns, end, key=lambda turn: turn[0])
+        if due > self.seen.get(group, 0):
+            self.streams.wait(group.stream, turns[due - 1][1])
+            self.seen[group] = due
+
+    def after(self, turn: Turn) -> None:
+        """Notes that the turn is launched."""
+        if self.several:
+            group = turn.executor.group
+            event = self.streams.record(group.stream)
+            self.done.setdefault(group, []).append((turn.end, event))
+
+    def at_end(self) -> None:
+        """Lets stream 0 wait for all others."""
+        last = {group.stream: turns[-1][1] for group, turns in self.done.items()}
+        for stream, event in last.items():
+            if stream:
+                self.streams.wait(0, event)
+
+
 class Launcher:
     """Launches iterations on streams, captured where that is possible.
 
@@ -138,46 +196,35 @@ class Launcher:
     def run(self, iteration: int, *, captured: bool = True) -> None:
         """Launches an iteration, on demand without graphs; does not wait for it."""
         capture = self.capture and captured
-        work = [(executor, executor.steps(iteration)) for executor in self.executors]
+        turns = list(in_turns(self.executors, iteration))
         whole = capture and all(executor.group.captured for executor in self.executors)
-        if whole and sum(len(steps) for _, steps in work) <= self.most_steps:
-            key = tuple(tuple(steps) for _, steps in work)
+        if whole and sum(len(turn.steps) for turn in turns) <= self.most_steps:
+            key = tuple((turn.executor, tuple(turn.steps)) for turn in turns)
             planned = [o for executor in self.executors for o in executor.group.operations]
             with annotate.operation(annotate.parts_of(planned)):
-                self._replayed(key, lambda: self._launch(work, self._step))
+                self._replayed(key, lambda: self._launch(turns, self._step))
         else:
-            self._launch(work, self._pieces if capture else self._step, annotate.launching)
+            self._launch(turns, self._pieces if capture else self._step, annotate.launching)
 
     def _launch(
         self,
-        work: list[tuple[Executor, list[Step]]],
+        turns: Sequence[Turn],
         make: Callable[[Executor, Step], None],
         around: Callable[[Sequence[Operation]], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        """Executes all steps of an iteration on their groups' streams, each group in a context."""
+        """Executes all steps of an iteration on their groups' streams, each turn in a context."""
         # On one stream order is enough, and events would cost calls.
-        several = any(executor.group.stream for executor, _ in work)
-        begun = self.streams.record(0) if several else None
-        done: dict[Group, Any] = {}
-        forked = {0}
-        for executor, steps in work:
-            group = executor.group
+        several = any(turn.executor.group.stream for turn in turns)
+        waits = _Waits(self.streams, [turn.executor.group for turn in turns], several)
+        for turn in turns:
+            group = turn.executor.group
             with around(group.operations):
-                if group.stream not in forked:
-                    self.streams.wait(group.stream, begun)
-                    forked.add(group.stream)
-                for other in group.after:
-                    if other.stream != group.stream:
-                        self.streams.wait(group.stream, done[other])
+                waits.before(turn)
                 with self.streams.on(group.stream):
-                    for step in steps:
-                        make(executor, step)
-                if several:
-                    done[group] = self.streams.record(group.stream)
-        last = {group.stream: event for group, event in done.items()}
-        for stream, event in last.items():
-            if stream:
-                self.streams.wait(0, event)
+                    for step in turn.steps:
+                        make(turn.executor, step)
+                waits.after(turn)
+        waits.at_end()
 
     def _step(self, executor: Executor, step: Step) -> None:
         executor.make(step)

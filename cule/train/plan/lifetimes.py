@@ -3,7 +3,8 @@
 Slot i mod L holds index i until index i + L is written. So L has to be more than the distance from
 any index that may still be accessed to any later one that may already be written. An access is sure
 to be done before a write if it is in an earlier iteration, in a group that comes before the
-write's, or before it in the same group.
+write's, or before it in the same group. Of a group that follows another, the calls that the other
+one waits for are sure, too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ def surely_before(polyhedra: Polyhedra, groups: list[Group]) -> isl.UnionMap:
         mine = polyhedra.calls_of(group.operations)
         if not group.together:
             inside = polyhedra.before.intersect_domain(mine).intersect_range(mine)
+            inside = inside.subtract(polyhedra.of_other_calls(group.batched))
             sure = sure.union(inside.intersect(same)).union(mine.identity())
+        if group.follows is not None:
+            others = polyhedra.calls_of(group.follows.operations)
+            sure = sure.union(polyhedra.steps_apart(mine, others, group.lead).intersect(same))
         later = [
             operation
             for other in groups[number + 1 :]

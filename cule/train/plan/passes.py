@@ -6,6 +6,8 @@
 - prune: what nobody reads and is no output is not computed, unless it has an effect outside.
 - batch: calls of an operation that do not depend on each other, and that can be made together, are
   one call with a leading dimension. groups.py does it; `batchable` says which operations.
+- beside: what learns from an iteration runs on a stream of its own, call by call as soon as its
+  steps are played. groups.py does it. Tensors over time need more memory.
 """
 
 from __future__ import annotations
@@ -26,13 +28,14 @@ class Passes:
     """Which passes are made.
 
     Attributes:
-        alias, merge, prune, batch: as above.
+        alias, merge, prune, batch, beside: as above; `beside` None: on a GPU.
     """
 
     alias: bool = True
     merge: bool = True
     prune: bool = True
     batch: bool = True
+    beside: bool | None = None
 
 
 def apply(program: Program, passes: Passes) -> tuple[Program, list[str]]:

@@ -67,7 +67,11 @@ class Plan:
         self.program, changes = apply(program, self.passes)
         self.notes = [*changes, *notes]
         polyhedra = Polyhedra(self.program)
-        self.groups = make_groups(self.program, polyhedra, batch=self.passes.batch)
+        beside = self.passes.beside
+        self.groups = make_groups(
+            self.program, polyhedra, batch=self.passes.batch,
+            beside=self.device.type == "cuda" if beside is None else beside,
+        )  # fmt: skip
         sure = surely_before(polyhedra, self.groups)
         self.memory = plan_memory(
             self.program, polyhedra, self.groups, sure, fixed=fixed, budget=budget,
@@ -124,12 +128,12 @@ class Plan:
         Waits for a GPU. Without graphs, a GPU's times include those of launches.
         """
         on_gpu = self.device.type == "cuda"
-        seconds = measure(
+        measured = measure(
             self.executors, self.iteration,
             (lambda: torch.cuda.synchronize(self.device)) if on_gpu else (lambda: None),
         )  # fmt: skip
         self.iteration += 1
-        return schedule(self.groups, seconds)
+        return schedule(measured)
 
     def warm_up(self) -> None:
         """Lets operations load and compile what their calls need; see Operation.warm_up."""

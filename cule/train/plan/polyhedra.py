@@ -157,6 +157,23 @@ class Polyhedra:
         parts = (f"{self._op[o]}[t, j] : {o.domain.isl()}" for o in operations)
         return isl.UnionSet("{ " + "; ".join(parts) + " }")
 
+    def of_other_calls(self, operations: Iterable[Operation]) -> isl.UnionMap:
+        """Pairs of calls at the same step with different j, of operations that share a loop."""
+        some = list(operations)
+        return self._union(
+            f"{self._op[one]}[t, j] -> {self._op[two]}[t, k] : j != k"
+            for one in some
+            for two in some
+            if one.place[0] == two.place[0]
+        )
+
+    def steps_apart(self, first: isl.UnionSet, second: isl.UnionSet, steps: int) -> isl.UnionMap:
+        """Pairs of calls, the second one at least so many steps later."""
+        every = self._union(f"{name}[t, j] -> [t]" for name in self._of_name)
+        later = isl.UnionMap(f"{{ [t] -> [k] : k >= t + {steps} }}")
+        pairs = every.apply_range(later).apply_range(every.reverse())
+        return pairs.intersect_domain(first).intersect_range(second)
+
     def accesses_of(
         self, recurrent: Recurrent, operations: Iterable[Operation], kind: str
     ) -> isl.UnionMap:

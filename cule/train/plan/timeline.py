@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cule.train.plan.execution import Executor, Step
+from cule.train.plan.execution import Executor, Step, in_turns
 from cule.train.plan.groups import Group
 from cule.train.plan.program import Operation
 
@@ -19,7 +19,7 @@ COLOURS = {
 
 @dataclass(frozen=True)
 class Bar:
-    """All calls of an operation in an iteration.
+    """Calls of an operation: all of an iteration, or those between two waits for another stream.
 
     Attributes:
         operation: the operation.
@@ -36,26 +36,32 @@ class Bar:
 
 def measure(
     executors: Sequence[Executor], iteration: int, wait: Callable[[], object]
-) -> dict[Operation, float]:
-    """Executes an iteration call by call; the seconds that each operation takes in all.
+) -> list[tuple[Group, dict[Operation, float]]]:
+    """Executes an iteration call by call; the seconds that operations take.
 
     Args:
         executors: of all groups, in their order.
         iteration: the number of the iteration.
         wait: waits for the device.
+
+    Returns:
+        Groups, with the seconds of each operation in all; those of a group that another one follows
+        in parts, between which the other one has its own.
     """
-    seconds: dict[Operation, float] = {}
-    for executor in executors:
-        for step in executor.steps(iteration):
-            for operations, piece in _pieces(executor, step):
+    measured = []
+    for turn in in_turns(executors, iteration):
+        seconds: dict[Operation, float] = {}
+        for step in turn.steps:
+            for operations, piece in _pieces(turn.executor, step):
                 wait()
                 begun = time.perf_counter()
-                executor.make(piece)
+                turn.executor.make(piece)
                 wait()
                 took = time.perf_counter() - begun
                 for operation in operations:
                     seconds[operation] = seconds.get(operation, 0.0) + took / len(operations)
-    return seconds
+        measured.append((turn.executor.group, seconds))
+    return measured
 
 
 def _pieces(executor: Executor, step: Step) -> list[tuple[list[Operation], Step]]:
@@ -67,20 +73,21 @@ def _pieces(executor: Executor, step: Step) -> list[tuple[list[Operation], Step]
     return [moved, *(([call[0]], Step(0, 0, (call,))) for call in step.calls)]
 
 
-def schedule(groups: Sequence[Group], seconds: dict[Operation, float]) -> list[Bar]:
+def schedule(measured: Sequence[tuple[Group, dict[Operation, float]]]) -> list[Bar]:
     """When operations run, if each group begins as soon as its stream and its dependences allow.
 
     Args:
-        groups: of a plan, in their order.
-        seconds: that each operation takes in an iteration.
+        measured: the result of measure().
     """
     bars, stream_ends, ends = [], dict[int, float](), dict[Group, float]()
-    for group in groups:
-        begin = max([stream_ends.get(group.stream, 0.0), *(ends[other] for other in group.after)])
+    for group, seconds in measured:
+        before = [other for other in (*group.after, group.follows) if other in ends]
+        begin = max([stream_ends.get(group.stream, 0.0), *(ends[other] for other in before)])
         for operation in group.operations:
-            end = begin + seconds.get(operation, 0.0)
-            bars.append(Bar(operation, group.stream, begin, end))
-            begin = end
+            if operation in seconds:
+                end = begin + seconds[operation]
+                bars.append(Bar(operation, group.stream, begin, end))
+                begin = end
         stream_ends[group.stream] = ends[group] = begin
     return bars
 

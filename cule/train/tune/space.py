@@ -61,7 +61,8 @@ def default_space(make: Make, args: Any, device: torch.device, size: int = 1) ->
     envs = [args.num_envs * factor for factor in ENVS[device.type]]
     space["num_envs"] = [int(count) for count in envs if count >= 1 and count == int(count)]
     tried = [preview(make, dataclasses.replace(args, lag=lag), device) for lag in (0, 1)]
-    lags = [algorithm.learning().lag for algorithm in tried]
+    learnings = [algorithm.learning() for algorithm in tried]
+    lags = [learning.lag for learning in learnings if learning.accumulate == 1]
     if lags == [0, 1]:
         space["lag"] = (0, 1)
     if device.type == "cuda":
@@ -79,7 +80,7 @@ def reserves_for_nothing(
     """Whether multiprocessors or GPUs emulate beside learning, but nothing learns beside it."""
     tried = dataclasses.replace(args, **settings)
     reserves = tried.multiprocessors or Layout.parse(tried.layout).lags
-    return bool(reserves) and not preview(make, tried, device).learning().lag
+    return bool(reserves) and not preview(make, tried, device).learning().beside
 
 
 def _kinds(hint: Any) -> Sequence[Any]:
