@@ -42,7 +42,9 @@ def make_trainer(device=GPU, **changes):
 def least_budget(trainer):
     """GiB that are too few for all frames."""
     memory = trainer.plan.memory
-    return (memory.fixed + 0.75 * memory.ring_bytes) / GIB
+    works = [o.work for o in trainer.plan.program.operations if o.work is not None]
+    least = sum(min(work.least, work.at_once) * work.bytes_each for work in works)
+    return (memory.fixed + 0.75 * memory.ring_bytes + least) / GIB
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,12 @@ def weights(trainer):
     return [p.detach().clone() for p in trainer.nets.trained["net"].parameters()]
 
 
+def needs(trainer, *, least=False):
+    """Bytes that operations need while they run."""
+    works = [o.work for o in trainer.plan.program.operations if o.work is not None]
+    return sum((min(w.least, w.at_once) if least else w.at_once) * w.bytes_each for w in works)
+
+
 def trained(updates, **changes):
     trainer = trainer_of(PPO, PPOArgs, num_steps=16, minibatch_size=32, **changes)
     while trainer.updates < updates:
@@ -129,10 +135,10 @@ def trained(updates, **changes):
 @pytest.mark.parametrize("lag", [0, 1])
 def test_frames_on_the_host_give_the_same_numbers(lag):
     free = trained(24, lag=lag)
-    memory, work = free.plan.memory, free.learner.work
+    memory = free.plan.memory
     # All of the gradient at once fits beside everything except the frames.
     frames = next(how.bytes for r, how in memory.allocations.items() if r.name == "observations")
-    needed = memory.fixed + memory.ring_bytes + work.samples * work.bytes_each
+    needed = memory.fixed + memory.ring_bytes + needs(free)
     budget = needed - frames * 0.6 if not lag else needed - frames * 0.4
     tight = trained(24, lag=lag, memory_budget=budget / GIB)
     kept = next(how for r, how in tight.plan.memory.allocations.items() if r.name == "observations")
@@ -149,10 +155,10 @@ def test_frames_on_the_host_give_the_same_numbers(lag):
 
 def test_frames_on_the_host_are_what_learning_reads():
     """Where chunks do not change the sums: with the smallest chunks in both."""
-    memory = trained(0).plan.memory
-    work = trained(0).learner.work
+    free = trained(0)
+    memory = free.plan.memory
     frames = next(how.bytes for r, how in memory.allocations.items() if r.name == "observations")
-    least = memory.fixed + memory.ring_bytes - frames + work.bytes_each
+    least = memory.fixed + memory.ring_bytes - frames + needs(free, least=True)
     tight = trained(24, memory_budget=(least + 5 * frames / 20) / GIB)
     kept = next(how for r, how in tight.plan.memory.allocations.items() if r.name == "observations")
     assert kept.host and kept.near == 4

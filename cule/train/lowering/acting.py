@@ -18,6 +18,7 @@ from cule.train.envs.collector import Collector
 from cule.train.lowering.method_checks import check_dtypes, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
+from cule.train.lowering.peak_bytes import PeakBytes
 from cule.train.lowering.versions import rounds
 from cule.train.nn import draws
 from cule.train.nn.weights import copy_weights
@@ -46,7 +47,8 @@ def declare_acting(p: Parts, acting: Acting) -> None:
     """Appends the operation that chooses actions."""
     networks, t, stored = list(p.actors), p.t, p.declaration.stored
     _check_vectors(p)
-    returned = _probe_acting(p, acting)
+    peak = PeakBytes()
+    returned = _probe_acting(p, acting, peak)
     evaluated = [name for name in p.algorithm.evaluates if name in returned]
     names = ["actions", *p.algorithm.keeps.keys() - {"actions"}]
     outputs = [*names, *acting.writes]
@@ -62,6 +64,7 @@ def declare_acting(p: Parts, acting: Acting) -> None:
     written += [replace(stored[f"acting's {name}"][t], same=name) for name in evaluated]
     p.program.operation(
         "act", function, role="act", by_row=True, in_part=draws.part, warm_up=function,
+        work=peak.work_of(p.num_envs),
         reads=[
             p.declaration.observation[t],
             *(p.actors[name][_versions(p)] for name in networks), *acting.reads,
@@ -89,13 +92,13 @@ def _check_vectors(p: Parts) -> None:
         )
 
 
-def _probe_acting(p: Parts, acting: Acting) -> Mapping[str, torch.Tensor]:
-    """Calls `act` with zeros, and checks what it returns."""
+def _probe_acting(p: Parts, acting: Acting, peak: PeakBytes) -> Mapping[str, torch.Tensor]:
+    """Calls `act` with zeros, and checks what it returns; measures the memory of the call."""
     reads = (p.declaration.observation[p.t], *acting.reads)
     values = [p.blank(read) if read.window else p.blank(read).all()[0] for read in reads]
     nets = by_name(list(p.nets.acting), list(p.nets.acting.values()))
     step = torch.zeros(1, dtype=torch.int64, device=p.device)
-    with p.autocast, _draws_at(p, step):
+    with peak, p.autocast, _draws_at(p, step):
         result = acting.act(nets, *values)
     writes, evaluates = acting.writes, p.algorithm.evaluates
     names = dict.fromkeys(["actions", *p.algorithm.keeps, *writes])

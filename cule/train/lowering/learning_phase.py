@@ -20,6 +20,7 @@ from cule.train.lowering.loops import Loops, loops_of
 from cule.train.lowering.method_checks import check_parts, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
+from cule.train.lowering.peak_bytes import PeakBytes
 from cule.train.lowering.replay import Sampling, declare_sampling
 from cule.train.lowering.updates import Samples, declare_updates, weights_at
 from cule.train.plan.program import Access, Recurrent
@@ -94,7 +95,8 @@ def _declare_preparation(
     program, n, loop, count = p.program, p.num_envs, loops.round, loops.steps + 1
     last = (loop.round + 1) * count
     reads = {**windows, **{name: all_[last - count : last] for name, all_ in evaluated.items()}}
-    asked, names = _probe_preparation(p, reads)
+    peak = PeakBytes()
+    asked, names = _probe_preparation(p, reads, peak)
     reads = {name: access for name, access in reads.items() if name in asked}
 
     def function(*read: Any) -> tuple[torch.Tensor, ...]:
@@ -108,7 +110,7 @@ def _declare_preparation(
         for name in names
     }
     program.operation(
-        p.named("prepare"), function, role="learn", **loop.when,
+        p.named("prepare"), function, role="learn", **loop.when, work=peak.work_of(n),
         reads=[*reads.values(), *weights_at(p, loop.update)],
         writes=[values[loop.round] for values in preparations.values()],
     )  # fmt: skip
@@ -141,11 +143,18 @@ def prepared(
     return values
 
 
-def _probe_preparation(p: Parts, reads: Mapping[str, Access]) -> tuple[set[str], list[str]]:
-    """Calls `prepare` with zeros; returns the parts that it reads, and the names of its results."""
+def _probe_preparation(
+    p: Parts, reads: Mapping[str, Access], peak: PeakBytes
+) -> tuple[set[str], list[str]]:
+    """Calls `prepare` with zeros, and measures the memory of the call.
+
+    Returns:
+        The parts that it reads, and the names of its results.
+    """
     asked: set[str] = set()
     windows = {name: p.blank(access) for name, access in reads.items()}
-    result = prepared(p, windows, p.learned, asked)
+    with peak:
+        result = prepared(p, windows, p.learned, asked)
     shape = p.phase.learning.window, p.num_envs
     for name, value in result.items():
         if tuple(value.shape) != shape:

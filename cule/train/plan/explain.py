@@ -145,4 +145,6 @@ def _work(operation: Operation) -> str:
     if work is None:
         return ""
     needs = bytes_text(work.at_once * work.bytes_each)
+    if work.least >= work.samples:
+        return f"; needs {needs}"
     return f"; {work.at_once:,} of {work.samples:,} samples at once need {needs}"

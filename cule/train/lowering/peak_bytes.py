@@ -1,0 +1,69 @@
+"""How much memory a call needs while it runs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+from cule.train.plan.program import Work
+
+
+class PeakBytes(TorchDispatchMode):
+    """A context that counts the memory of the tensors that are made in it and still in use.
+
+    Attributes:
+        bytes: of those that are in use.
+        peak: the most that were in use at the same time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = self.peak = 0
+        # Tensors in use, and bytes, of each piece of memory.
+        self._used: dict[int, list[int]] = {}
+
+    def __torch_dispatch__(
+        self,
+        function: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        given = {
+            one.untyped_storage()._cdata
+            for one in tree_iter((args, kwargs))
+            if isinstance(one, torch.Tensor)
+        }
+        result = function(*args, **(kwargs or {}))
+        for one in tree_iter(result):
+            if isinstance(one, torch.Tensor):
+                self._note(one, given)
+        return result
+
+    def _note(self, tensor: torch.Tensor, given: set[int]) -> None:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in self._used:
+            if key in given:
+                return  # a view of memory from outside
+            self._used[key] = [0, storage.nbytes()]
+            self.bytes += storage.nbytes()
+            self.peak = max(self.peak, self.bytes)
+        self._used[key][0] += 1
+        weakref.finalize(tensor, self._forget, key)
+
+    def _forget(self, key: int) -> None:
+        used = self._used[key]
+        used[0] -= 1
+        if not used[0]:
+            self.bytes -= used[1]
+            del self._used[key]
+
+    def work_of(self, rows: int) -> Work:
+        """The memory of a call for so many rows, which are all computed at once."""
+        return Work(rows, -(-self.peak // rows), least=rows)

@@ -1,0 +1,108 @@
+"""The memory that acting and preparing need while they run, and that a budget counts."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import torch
+from test_several_learnings import layers
+from walker import Corridor
+
+from cule import train
+from cule.errors import Refusal
+from cule.train.distributed.process_group import ProcessGroup
+from cule.train.lowering.peak_bytes import PeakBytes
+from cule.train.nn.models import sample
+from cule.train.trainer import Trainer
+
+CPU = torch.device("cpu")
+GIB = 2**30
+
+
+def test_what_is_in_use_at_the_same_time_is_counted():
+    outside = torch.zeros(1000)
+    with PeakBytes() as peak:
+        first = torch.zeros(1000)
+        view = (first + 1)[:10]
+        outside.add_(1).view(10, 100)
+        assert peak.bytes == 8000  # the view has all of what it is a view of
+        del view
+        assert peak.bytes == 4000
+        second = torch.ones(500)
+        kept = first.view(-1)
+        del first
+        assert peak.bytes == 6000
+        del kept, second
+        assert peak.bytes == 0
+    assert peak.peak == 8000
+
+
+def test_layers_one_after_the_other_need_two_at_a_time():
+    net = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(6)))
+    inputs = torch.zeros(32, 256)
+    with torch.no_grad(), PeakBytes() as peak:
+        net(inputs)
+    assert peak.peak == 2 * 32 * 256 * 4
+
+
+def test_compiled_functions_work_inside():
+    double = torch.compile(lambda x: (x * 2).sin() + 1, backend="eager")
+    with PeakBytes():
+        assert torch.equal(double(torch.zeros(5)), torch.ones(5))
+
+
+class Needs(train.Algorithm[train.Args]):
+    """Acting and preparing with as much memory as a test asks for."""
+
+    act_bytes = prepare_bytes = 0
+
+    @classmethod
+    def environment(cls, args, num_envs, device):
+        return Corridor(num_envs)
+
+    def networks(self, num_actions):
+        return {"net": layers(num_actions)}
+
+    def act(self, nets, observations):
+        torch.zeros(self.act_bytes, dtype=torch.uint8)
+        return {"actions": sample(nets.net(observations).log_softmax(dim=1))}
+
+    def prepare(self, nets, batch):
+        torch.zeros(self.prepare_bytes, dtype=torch.uint8)
+        return {"targets": batch.rewards.clone()}
+
+    def learning(self):
+        return train.Learning(steps=4)
+
+    def loss(self, nets, batch):
+        return {"loss": (nets.net(batch.observations[:-1]).mean(dim=2) - batch.targets).mean()}
+
+
+def trainer_of(budget, **needs):
+    kind = type("Kind", (Needs,), needs)
+    args = train.Args(device="cpu", num_envs=4, num_threads=1, memory_budget=budget).on(CPU)
+    return Trainer(kind, args, ProcessGroup(0, 1, CPU))
+
+
+@functools.cache
+def least_of(**needs):
+    """The least budget that works, in bytes, which the error message says."""
+    with pytest.raises(Refusal, match="a memory budget of at least") as refused:
+        trainer_of(1e-9, **needs)
+    return int(str(refused.value).split(" bytes")[0].split()[-1].replace(",", ""))
+
+
+@pytest.mark.parametrize("needs", ["act_bytes", "prepare_bytes"])
+def test_a_budget_counts_acting_and_preparing(needs):
+    more = 5_000_000
+    assert 0.99 * more < least_of(**{needs: more}) - least_of() <= more
+    trainer_of((least_of(**{needs: more}) + 1) / GIB, **{needs: more}).iterate()
+    with pytest.raises(Refusal, match="a memory budget of at least"):
+        trainer_of((least_of(**{needs: more}) - 10_000) / GIB, **{needs: more})
+
+
+def test_the_plan_says_what_they_need():
+    told = trainer_of(None, act_bytes=2**20 * 3, prepare_bytes=2**20 * 5).plan.explain()
+    assert "act (act): each step; needs 3.0 MiB" in told
+    assert "prepare (learn): every 4 steps; needs 5.0 MiB" in told
