@@ -48,6 +48,11 @@ class Batch:
         return value
 
     @property
+    def names(self) -> list[str]:
+        """The names of all parts."""
+        return list(self._parts)
+
+    @property
     def changed(self) -> list[str]:
         """The parts that were changed in place since they were asked for."""
         return [name for name, was in self._versions.items() if vars(self)[name]._version != was]
@@ -267,6 +272,8 @@ def rows_of(
     turn: torch.Tensor,
     chosen: Any,
     weights: torch.Tensor | None = None,
+    *,
+    memory: bool = False,
 ) -> Rows:
     """The rows of an update.
 
@@ -276,15 +283,20 @@ def rows_of(
         windows: of all envs by name.
         whole: tensors (T, num_envs) by name.
         turn: (1,) int64, the number of the group or of the minibatch of a shuffle.
-        chosen: the shuffled places (T * num_envs,) or what was sampled (2 or more, minibatch), both
-            int64; None: groups of envs take turns.
+        chosen: the shuffled places (T * num_envs,), or envs (num_envs,), or what was sampled
+            (2 or more, minibatch), all int64; None: groups of envs take turns.
         weights: (minibatch,) float32, of what was sampled; None: there are no priorities.
+        memory: a network has one: minibatches are whole sequences, and envs are shuffled.
     """
     if (replay := learning.replay) is not None:
         places, envs = chosen[0], chosen[1]
         if replay.sequence is not None:
             return SampledSequences(windows, places, envs, replay.sequence, weights)
         return Transitions(windows, whole, places, envs, n_step=replay.n_step, weights=weights)
+    if learning.minibatch is not None and memory:
+        shuffled = chosen.view(-1, learning.minibatch // learning.steps)
+        some = shuffled.index_select(0, turn)[0]
+        return Sequences(windows, whole, some, learning.normalize)
     if learning.minibatch is not None:
         shuffled = chosen.view(-1, learning.minibatch)
         some = shuffled.index_select(0, turn)[0]

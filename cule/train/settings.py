@@ -86,7 +86,8 @@ class Args:
     """frames after which an episode is truncated"""
 
     model: ModelName = "nature"
-    """the Nature CNN, the same with each layer normalized, or the IMPALA ResNet"""
+    """the Nature CNN, the same with each layer normalized or with an LSTM after its features, or
+    the IMPALA ResNet"""
     width: float = 1.0
     """multiplies the network's channels and features, by at most 64"""
     optimizer: Literal["adam", "muon", "rmsprop"] = "adam"

@@ -24,7 +24,8 @@ from cule.devices.device import MAX_THREADS, compute_with, find_device
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import run_program
 from cule.train.envs.emulator import FRAMESKIP
-from cule.train.evaluate.policies import Policy, full_actions_of, load_policy
+from cule.train.evaluate.policies import full_actions_of, load_policy
+from cule.train.evaluate.policy import Policy
 from cule.train.nn.models import sample
 
 
@@ -63,12 +64,13 @@ def play(policy: Policy, env: cule.RecordVideo, args: Args) -> list[float]:
     generator = torch.Generator(device).manual_seed(args.seed)
     observations, _ = env.reset(seed=args.seed)
     scores = torch.zeros(env.num_envs, dtype=torch.float64, device=device)
+    episodes = policy.begin(env.num_envs, device)
     playing = torch.ones(env.num_envs, dtype=torch.bool, device=device)
     # An episode that ends sooner leaves the rest of the bar empty.
     most = -(-args.max_frames // FRAMESKIP)
     with tqdm(total=most, unit="step", disable=not args.progress, file=sys.stderr) as bar:
         while playing.any():
-            chances = policy(observations)
+            chances = episodes.scores(observations)
             actions = chances.argmax(dim=1) if args.greedy else sample(chances, generator)
             observations, _, terminated, truncated, info = env.step(actions)
             scores += info["raw_reward"] * playing

@@ -19,6 +19,7 @@ from scipy import stats
 import cule
 from cule.train.evaluate import policies
 from cule.train.evaluate.evaluator import Evaluator
+from cule.train.evaluate.policy import Policy
 from examples.atari57 import agent, aggregates, run, settings
 from examples.atari57.games import ATARI_5, LONGEST, games_of, longest_first
 from examples.atari57.references import AGENTS, SOURCES, human_normalised, references
@@ -141,7 +142,9 @@ def test_evaluator_offers_all_actions_and_starts_without_noops():
         assert {env.single_action_space.n for env in envs} == {18}
         resets = [env.reset(seed=seed)[1] for seed, env in enumerate(envs)]
         begun.append({info["episode_frame_number"].item() for info in resets})
-        scores = evaluator.scores(lambda seen: torch.full((len(seen), 18), 1 / 18).log(), seed=0)
+        scores = evaluator.scores(
+            Policy(lambda seen: torch.full((len(seen), 18), 1 / 18).log()), seed=0
+        )
         assert (scores < 0).any()
         evaluator.close()
     assert len(begun[0]) == 1 and len(begun[1]) > 1
@@ -155,7 +158,7 @@ def test_agent_is_trained_and_evaluated_by_its_protocol(tmp_path, protocol, acti
     policy, state = policies.load_policy(tmp_path / "a" / "training", torch.device("cpu"))
     trained = state["args"]
     machado = protocol == "machado"
-    assert policy(torch.zeros(1, 4, 84, 84, dtype=torch.uint8)).shape == (1, actions)
+    assert policy.scores(torch.zeros(1, 4, 84, 84, dtype=torch.uint8)).shape == (1, actions)
     assert (trained["sticky"], trained["full_action_space"]) == (0.25 * machado, machado)
     assert trained["life_loss_ends"] is not machado
     wanted = {"sticky": 0.25 * machado, "noops": 0 if machado else 30, "episodes": 2,

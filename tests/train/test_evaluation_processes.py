@@ -17,6 +17,7 @@ from training_runs import children_of, settings, trained
 
 from cule.train.evaluate import evaluation, policies
 from cule.train.evaluate import evaluator as evaluator_module
+from cule.train.evaluate.policy import Policy
 from tests.support import warm
 
 
@@ -105,7 +106,7 @@ def test_envs_are_as_many_as_threads_need():
             num_threads=num_threads,
         )  # fmt: skip
         try:
-            return evaluator.scores(policy, seed=3), sum(map(len, evaluator.envs))
+            return evaluator.scores(Policy(policy), seed=3), sum(map(len, evaluator.envs))
         finally:
             evaluator.close()
 

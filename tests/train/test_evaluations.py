@@ -12,6 +12,7 @@ import torch
 from cule.train.envs.emulator import in_parts
 from cule.train.evaluate import evaluation
 from cule.train.evaluate.evaluator import Evaluator, groups_of
+from cule.train.evaluate.policy import Policy
 from cule.train.nn.models import sample
 
 
@@ -45,7 +46,7 @@ def counted_steps(evaluator, monkeypatch):
 def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
     evaluator = Evaluator("pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1)
     given = counted_steps(evaluator, monkeypatch)
-    scores = evaluator.scores(lambda seen: torch.full((len(seen), 6), 1 / 6).log(), seed=0)
+    scores = evaluator.scores(Policy(lambda seen: torch.full((len(seen), 6), 1 / 6).log()), seed=0)
     evaluator.close()
     # Cut after 300 frames: 75 steps, in which the opponent wins points.
     assert {seed: len(rewards) for seed, rewards in given.items()} == dict.fromkeys(range(4), 75)
@@ -63,7 +64,7 @@ def scores_and_steps(num_threads, monkeypatch, **more):
         brightness = observations.float().mean(dim=(1, 2, 3)).unsqueeze(1)
         return (brightness * torch.tensor([0.01, 0.02, 0.01, 0.01])).log_softmax(1)
 
-    scores = evaluator.scores(policy, seed=3, **more)
+    scores = evaluator.scores(Policy(policy), seed=3, **more)
     evaluator.close()
     steps = [len(given.get(3 + number, [])) for number in range(20)]
     return scores, [steps[part] for part in in_parts(20, groups_of(20, torch.device("cpu")))]
@@ -86,7 +87,7 @@ def test_scores_are_those_of_a_vector_env_whose_first_episodes_count():
     evaluator = Evaluator(
         "space_invaders", 6, torch.device("cpu"), sticky=0.25, max_frames=4000, num_threads=2
     )
-    scores = evaluator.scores(policy, seed=5)
+    scores = evaluator.scores(Policy(policy), seed=5)
     evaluator.close()
     env = ale_py.AtariVectorEnv(
         "space_invaders", 6, noop_max=30, reward_clipping=False, repeat_action_probability=0.25,
@@ -129,7 +130,7 @@ def test_threads_of_an_evaluation_end_when_one_fails():
         return torch.zeros(len(observations), 6)
 
     with pytest.raises(RuntimeError, match="no memory"):
-        evaluator.scores(policy, seed=0)
+        evaluator.scores(Policy(policy), seed=0)
     evaluator.close()
     assert next(calls) < 20
     assert torch.get_num_threads() == before

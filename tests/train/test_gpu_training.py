@@ -14,6 +14,7 @@ from cule import train
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.distributed.sm_autotuner import SmAutotuner, Way
 from cule.train.evaluate.evaluator import Evaluator
+from cule.train.evaluate.policy import Policy
 from cule.train.layout import Layout
 from cule.train.plan.execution import Step
 from cule.train.plan.graphs import CudaStreams
@@ -267,7 +268,7 @@ def test_an_evaluation_asks_the_policy_for_one_size_of_batch_in_one_thread():
 
     evaluator = Evaluator("breakout", 6, GPU, sticky=0.0, max_frames=3000)
     try:
-        first, second, other = (evaluator.scores(policy, seed) for seed in (0, 0, 1))
+        first, second, other = (evaluator.scores(Policy(policy), seed) for seed in (0, 0, 1))
     finally:
         evaluator.close()
     assert (first == second).all() and (first != other).any()

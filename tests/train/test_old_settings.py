@@ -77,7 +77,7 @@ def test_a_training_that_overlapped_is_evaluated_without_a_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         policy, state = policies.load_policy(tmp_path, CPU)
-    assert state["args"]["overlap"] and policy(seen).shape == (2, 4)
+    assert state["args"]["overlap"] and policy.scores(seen).shape == (2, 4)
 
 
 def test_rows_of_overlap_are_rows_of_a_lag_of_1():

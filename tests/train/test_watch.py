@@ -15,6 +15,7 @@ import torch
 import cule
 from cule.train import plot, watch
 from cule.train.command import run_program
+from cule.train.evaluate.policy import Policy
 from cule.train.logs import pictures
 from cule.train.run import result
 from tests.support import warm
@@ -71,7 +72,7 @@ def up_and_down(monkeypatch):
         return torch.nn.functional.one_hot(2 + odd, 6).float().log()
 
     state = {"args": {"game": "pong"}, "algorithm": "A2C", "frames": 1234}
-    monkeypatch.setattr(watch, "load_policy", lambda *_: (policy, state))
+    monkeypatch.setattr(watch, "load_policy", lambda *_: (Policy(policy), state))
     return policy
 
 

@@ -27,8 +27,9 @@ from cule.errors import Failed
 from cule.train.checks import MAX_SEED, within
 from cule.train.distributed.die_with_parent import die_with_parent
 from cule.train.envs.emulator import in_parts
-from cule.train.evaluate.evaluator import MAX_EPISODES, NOOPS, Evaluator, Policy, groups_of
+from cule.train.evaluate.evaluator import MAX_EPISODES, NOOPS, Evaluator, groups_of
 from cule.train.evaluate.policies import full_actions_of, load_policy, policy_of
+from cule.train.evaluate.policy import Policy
 from cule.train.logs.rows import append_row, row_of
 
 MAX_PROCESSES = 1024

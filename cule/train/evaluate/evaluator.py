@@ -15,6 +15,7 @@ import torch
 from cule.devices.device import usable_cpus
 from cule.rom import find_game
 from cule.train.envs.emulator import FRAMESKIP, in_parts
+from cule.train.evaluate.policy import Policy
 from cule.train.nn.models import sample
 from cule.train.plan import annotate
 
@@ -26,7 +27,6 @@ NOOPS = 30
 # episode has, and so must not depend on the number of cores.
 GROUP = {"cpu": 8, "cuda": 64}
 MAX_EPISODES = 1_000_000
-Policy = Callable[[torch.Tensor], torch.Tensor]
 
 
 def groups_of(episodes: int, device: torch.device) -> int:
@@ -112,8 +112,7 @@ class Evaluator:
         """Plays all episodes.
 
         Args:
-            policy: maps (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions). Several threads
-                call it at the same time.
+            policy: the policy, which several threads call at the same time.
             seed: of the envs and of the actions, which have random generators of their own.
             greedy: take the most probable action.
             stop: called before each step of a group; True ends the evaluation.
@@ -186,13 +185,14 @@ class Evaluator:
             for number, (observation, _) in enumerate(begun):
                 observations[number] = observation
         scores, playing = np.zeros(count), np.arange(count)
+        episodes = policy.begin(count, self.device)
         while playing.size:
             if stop():
                 return None
             # On a GPU those whose episode is over are asked for, too: for a batch of another size
             # cuDNN would look for its fastest kernels again.
             asked = shown if on_gpu else torch.from_numpy(observations[playing])
-            log_probabilities = policy(asked.to(self.device))
+            log_probabilities = episodes.scores(asked.to(self.device), None if on_gpu else playing)
             chosen = (
                 log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
             )

@@ -13,10 +13,9 @@ from cule.errors import InvalidValue, is_others
 from cule.rom import find_game
 from cule.train.algorithm import Algorithm, Context
 from cule.train.checkpoints import checkpoint
-from cule.train.evaluate.evaluator import Policy
+from cule.train.evaluate.policy import Policy, policy_from
 from cule.train.import_path import find, settings_from
 from cule.train.lowering.attributes import Attributes
-from cule.train.lowering.method_checks import check_scores
 from cule.train.lowering.networks import by_name
 from cule.train.nn.models import to_channels_last
 from cule.train.settings import Args
@@ -46,9 +45,6 @@ def policy_of(
         state: the state.
         device: where the policy computes.
         programs: modules and scripts that the user has named; of others, only cule's are run.
-
-    Returns:
-        A function from observations (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions).
 
     Raises:
         ValueError: the algorithm's code is not there or not named, or the state does not fit it.
@@ -80,13 +76,9 @@ def policy_of(
     named = by_name(list(nets), list(nets.values()))
     # As it has acted in its training. A CPU trains in float32.
     rounded = device.type == "cuda" and state["args"].get("bf16", False)
-
-    def scores(observations: torch.Tensor) -> torch.Tensor:
-        with torch.autocast(device.type, torch.bfloat16, enabled=rounded):
-            values = algorithm.scores(named, observations)
-        return check_scores(values, len(observations), algorithm.num_actions)
-
-    return scores
+    return policy_from(
+        algorithm, named, torch.autocast(device.type, torch.bfloat16, enabled=rounded)
+    )
 
 
 def load_policy(

@@ -51,23 +51,26 @@ def declare_acting(p: Parts, acting: Acting) -> None:
     returned = _probe_acting(p, acting, peak)
     evaluated = [name for name in p.algorithm.evaluates if name in returned]
     names = ["actions", *p.algorithm.keeps.keys() - {"actions"}]
-    outputs = [*names, *acting.writes]
+    outputs, memory = [*names, *acting.writes, *evaluated], p.memories.before(t)
+    own = len(networks) + len(memory)
 
     @torch.no_grad()
     def function(observations: torch.Tensor, *read: Any) -> tuple[torch.Tensor, ...]:
         nets = p.acting_nets(networks, read[: len(networks)])
-        with p.autocast, _draws_at(p, read[-1]):
-            values = acting.act(nets, observations, *read[len(networks) : -1])
-        return tuple(values[name] for name in (*outputs, *evaluated))
+        in_step = p.memories.step(nets, read[len(networks) : own])
+        with p.autocast, _draws_at(p, read[-1]), in_step as carry:
+            values = acting.act(nets, observations, *read[own:-1])
+        return (*(values[name] for name in outputs), *p.memories.states_after(nets, carry))
 
     written = [stored[name][t] for name in names] + list(acting.writes.values())
     written += [replace(stored[f"acting's {name}"][t], same=name) for name in evaluated]
+    written += p.memories.after(t)
     p.program.operation(
         "act", function, role="act", by_row=True, in_part=draws.part, warm_up=function,
         work=peak.work_of(p.num_envs),
         reads=[
             p.declaration.observation[t],
-            *(p.actors[name][_versions(p)] for name in networks), *acting.reads,
+            *(p.actors[name][_versions(p)] for name in networks), *memory, *acting.reads,
         ],
         writes=written, moments=(t,),
     )  # fmt: skip
@@ -98,8 +101,10 @@ def _probe_acting(p: Parts, acting: Acting, peak: PeakBytes) -> Mapping[str, tor
     values = [p.blank(read) if read.window else p.blank(read).all()[0] for read in reads]
     nets = by_name(list(p.nets.acting), list(p.nets.acting.values()))
     step = torch.zeros(1, dtype=torch.int64, device=p.device)
-    with peak, p.autocast, _draws_at(p, step):
+    in_step = p.memories.step(nets, [p.blank(read).all()[0] for read in p.memories.before(p.t)])
+    with peak, p.autocast, _draws_at(p, step), in_step as carry:
         result = acting.act(nets, *values)
+    p.memories.states_after(nets, carry)
     writes, evaluates = acting.writes, p.algorithm.evaluates
     names = dict.fromkeys(["actions", *p.algorithm.keeps, *writes])
     check_tensors("act", result, names)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import nn
 
 from cule.errors import InvalidValue
 from cule.train.algorithm import Nets
@@ -53,9 +53,9 @@ class Evaluation:
     @torch.no_grad()
     def _probe(self, nets: Nets) -> None:
         """Checks what `evaluate` returns for zeros."""
-        p, blank = self.p, self._blank()
+        p = self.p
         with p.autocast:
-            values = p.algorithm.evaluate(nets, blank)
+            values = self._evaluated(nets, self._blank(), self._before())
         check_tensors("evaluate", values, p.evaluates)
         for name in p.evaluates:
             if tuple(values[name].shape) != (p.num_envs,):
@@ -81,8 +81,10 @@ class Evaluation:
 
     def _are_alike(self, nets: Nets, some: torch.Tensor) -> bool:
         try:
-            each = [self.p.algorithm.evaluate(nets, one) for one in some]
-            whole = self.p.algorithm.evaluate(nets, some.flatten(0, 1))
+            before = [one[: some.shape[1]] for one in self._before()]
+            each = [self._evaluated(nets, one, before) for one in some]
+            steps = [torch.stack([one] * len(some)) for one in before]
+            whole = self._evaluated(nets, some.flatten(0, 1), steps)
         except Exception:
             # It asks for all observations of one step, as it may.
             return False
@@ -113,7 +115,7 @@ class Evaluation:
             loops: says when rounds are, and of which steps.
         """
         p, program, loop, count = self.p, self.p.program, loops.round, loops.steps + 1
-        round_ = program.u // count
+        round_, at = program.u // count, loops.first + program.j
         versions = round_ * p.updates // loops.accumulate
         evaluated = {}
         for name, dtype in p.evaluates.items():
@@ -122,24 +124,40 @@ class Evaluation:
                 f"evaluate {name}", functools.partial(self._values, name), role="learn",
                 **loop.when, times=count, batched=self.row_by_row,
                 reads=[
-                    p.declaration.observation[loops.first + program.j],
+                    p.declaration.observation[at],
                     *(net[p.version(other, versions)] for other, net in p.trained.items()),
+                    *p.memories.before(at),
                 ],
                 writes=[replace(values[program.u], same=name)],
             )  # fmt: skip
             evaluated[name] = values
         return evaluated
 
+    def _before(self) -> list[torch.Tensor]:
+        """Zeros like the states of memories before a step."""
+        p = self.p
+        return [p.blank(access).all()[0] for access in p.memories.before(p.t)]
+
+    def _evaluated(
+        self, nets: Nets, observations: torch.Tensor, before: Sequence[torch.Tensor]
+    ) -> Mapping[str, torch.Tensor]:
+        """What `evaluate` returns, with the states of memories before the step or steps."""
+        with self.p.memories.step(nets, before):
+            return self.p.algorithm.evaluate(nets, observations)
+
     @torch.no_grad()
-    def _values(self, name: str, observations: torch.Tensor, *modules: nn.Module) -> torch.Tensor:
+    def _values(self, name: str, observations: torch.Tensor, *read: Any) -> torch.Tensor:
         """The values of a step, (num_envs,), or of several, (steps, num_envs)."""
-        p, nets = self.p, by_name(self.names, modules)
+        p, nets = self.p, by_name(self.names, read[: len(self.names)])
+        before = read[len(self.names) :]
         with p.autocast:
             if observations.dim() == self.dimensions:
-                return p.algorithm.evaluate(nets, observations)[name]
+                return self._evaluated(nets, observations, before)[name]
             steps = max(1, self.at_once() // p.num_envs)
-            parts = [
-                p.algorithm.evaluate(nets, observations[first : first + steps].flatten(0, 1))[name]
-                for first in range(0, len(observations), steps)
-            ]
+            parts = []
+            for first in range(0, len(observations), steps):
+                last = first + steps
+                some = [one[first:last] for one in before]
+                rows = observations[first:last].flatten(0, 1)
+                parts.append(self._evaluated(nets, rows, some)[name])
         return torch.cat(parts).view(len(observations), p.num_envs)

@@ -35,6 +35,7 @@ def windows_of(p: Parts, loops: Loops) -> dict[str, Access]:
     names = ["actions", *own, "rewards", "discounts", "played"]
     reads = {"observations": p.declaration.observation[first : stop + 1]}
     reads |= {name: p.declaration.stored[name][first:stop] for name in names}
+    reads |= p.memories.windows(first, stop)
     reads = {name: replace(access, since=since) for name, access in reads.items()}
     for name, make in p.phase.reads.items():
         reads[name] = make(stop)
@@ -133,10 +134,10 @@ def prepared(
         name: lambda window=window: window.all()  # type: ignore[misc]
         for name, window in windows.items()
     }
-    batch = Batch(parts)
-    with p.autocast:
+    batch, nets = Batch(parts), by_name(p.learned_names, modules)
+    with p.autocast, p.memories.steps(nets, batch):
         assert p.prepare is not None
-        values = p.prepare(by_name(p.learned_names, modules), batch)
+        values = p.prepare(nets, batch)
         check_tensors("prepare", values)
         check_parts(p.algorithm, p.phase.reads, values)
     asked |= batch.asked
@@ -168,7 +169,9 @@ def _probe_preparation(
 def _declare_shuffle(p: Parts, loops: Loops) -> Access:
     """Appends a permutation of all transitions for each epoch; returns an update's read of it."""
     program, learning = p.program, p.phase.learning
-    count, device = p.num_envs * learning.steps, p.device
+    count, device = p.num_envs, p.device
+    if not p.memories.states:
+        count *= learning.steps
     shuffled = program.recurrent(p.named("shuffled"), (count,), torch.int64, over="update")
 
     def function() -> torch.Tensor:

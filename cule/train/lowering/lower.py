@@ -25,6 +25,7 @@ from cule.train.lowering.attributes import constant_classes
 from cule.train.lowering.learner import Learner
 from cule.train.lowering.learning_checks import check_logged, check_trained
 from cule.train.lowering.learning_phase import declare_phase
+from cule.train.lowering.memories import Memories, check_memories
 from cule.train.lowering.method_checks import check_learning, check_names, check_parts
 from cule.train.lowering.networks import Networks, Optimizers
 from cule.train.lowering.parts import Parts
@@ -117,6 +118,7 @@ def lower(
             actors={n: program.object(f"{n} (acting)", net) for n, net in nets.acting.items()},
             copied={n: program.object(n, net) for n, (net, _) in nets.copies.items()},
             envs=program.object("envs", collector, output=True),
+            memories=Memories(declaration, nets),
         )  # fmt: skip
         learners = _declare_all(
             [replace(main, phase=phase, number=number) for number, phase in enumerate(phases)]
@@ -196,6 +198,7 @@ def _checked_phases(
                 f"expected the period of {phase.name} to be a multiple of the main learning's, "
                 f"{main.period}, got {learning.period}"
             )
+    check_memories(algorithm, [phase.learning for phase in phases], declaration.num_envs, nets)
     check_trained(phases, nets.trained, {name: copy.of for name, (_, copy) in nets.copies.items()})
     return phases
 

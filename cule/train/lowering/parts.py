@@ -13,6 +13,7 @@ from cule.train.algorithm import Algorithm, Nets
 from cule.train.declaration import Declaration, LearningPhase
 from cule.train.distributed.reduction import Reduction
 from cule.train.envs.collector import Collector
+from cule.train.lowering.memories import Memories
 from cule.train.lowering.networks import Networks, Optimizers, by_name
 from cule.train.lowering.sandbox import Sandbox
 from cule.train.lowering.versions import Versions
@@ -41,6 +42,7 @@ class Parts:
         autocast: the context in which networks compute.
         trained, actors, copied: the versions of networks that learn, that act, and of copies.
         envs: the versions of the envs.
+        memories: the networks' memories.
     """
 
     algorithm: Algorithm[Any]
@@ -58,6 +60,7 @@ class Parts:
     actors: dict[str, Recurrent]
     copied: dict[str, Recurrent]
     envs: Recurrent
+    memories: Memories
 
     @property
     def program(self) -> Program:
@@ -102,7 +105,8 @@ class Parts:
     @property
     def loss(self) -> Callable[..., Mapping[str, torch.Tensor]]:
         """The loss of this learning."""
-        return self.phase.loss or self.algorithm.loss
+        loss = self.phase.loss or self.algorithm.loss
+        return self.memories.around(loss, flat=self.phase.learning.minibatch is not None)
 
     @property
     def prepare(self) -> Callable[..., Mapping[str, torch.Tensor]] | None:

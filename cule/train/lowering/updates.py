@@ -67,7 +67,10 @@ def declare_updates(p: Parts, loops: Loops, samples: Samples) -> Learner:
             if name in wholes
         }
         windows = {name: value for name, value in read.items() if name not in wholes}
-        return rows_of(p.phase.learning, p.num_envs, windows, whole, turn, *chosen)
+        return rows_of(
+            p.phase.learning, p.num_envs, windows, whole, turn, *chosen,
+            memory=bool(p.memories.states),
+        )  # fmt: skip
 
     blank = rows(_blank_reads(p, samples.windows, wholes), *_blank_choice(p, samples.sampling))
     probe = probe_loss(p, by_name(p.learned_names, p.learned), blank)

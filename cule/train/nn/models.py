@@ -1,7 +1,8 @@
 """Networks: the Nature CNN of Mnih et al. (2015), and the ResNet of Espeholt et al. (2018).
 
-The first is there with normalized layers, too ("nature-norm"). All take stacks of four 84x84 frames
-and end in a layer of features, with a policy head and a value head.
+The first is there with normalized layers ("nature-norm") and with an LSTM after its features
+("lstm"), too. All take stacks of four 84x84 frames and end in a layer of features, with a policy
+head and a value head.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from torch.nn import functional
 
 from cule.errors import InvalidValue
 from cule.train.nn import draws, kernels
+from cule.train.nn.memory import Lstm
 
-ModelName = Literal["nature", "nature-norm", "impala"]
+ModelName = Literal["nature", "nature-norm", "lstm", "impala"]
 MODELS = get_args(ModelName)
 # The Nature CNN has 8.6 billion weights then.
 MAX_WIDTH = 64.0
@@ -195,6 +197,10 @@ def make_features(
     """
     if name not in MODELS:
         raise InvalidValue(f"expected model to be one of {', '.join(MODELS)}, got {name!r}")
+    if name == "lstm":
+        layers, features = nature_features(width, layer_norm=layer_norm)
+        size = max(1, round(256 * width))
+        return nn.Sequential(layers, Lstm(features, size)), size
     if name != "impala":
         return nature_features(width, layer_norm=layer_norm or name == "nature-norm")
     if layer_norm:

@@ -7,7 +7,6 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import torch
@@ -17,10 +16,10 @@ from cule.train.checkpoints import checkpoint
 from cule.train.distributed.gpu_lock import GpuLock
 from cule.train.envs.emulator import FRAMESKIP
 from cule.train.evaluate.evaluator import Evaluator
+from cule.train.evaluate.policy import Policy, policy_from
 from cule.train.import_path import address_of
 from cule.train.logs.log import Log
 from cule.train.lowering.learner import check_all_priorities
-from cule.train.lowering.method_checks import check_scores
 from cule.train.plan import annotate
 from cule.train.run.opening import Opening, as_saved
 from cule.train.run.result import row_before
@@ -202,16 +201,9 @@ class Run:
             "max_grad_norm may help; checkpoints from before are kept"
         )
 
-    def policy(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        """The policy that is evaluated: observations to log-probabilities of actions."""
-        nets, autocast = self.trainer.acting, self.trainer.learner.autocast
-
-        def scores(observations: torch.Tensor) -> torch.Tensor:
-            with autocast:
-                values = self.algorithm.scores(nets, observations)
-            return check_scores(values, len(observations), self.algorithm.num_actions)
-
-        return scores
+    def policy(self) -> Policy:
+        """The policy that is evaluated."""
+        return policy_from(self.algorithm, self.trainer.acting, self.trainer.learner.autocast)
 
     @property
     def promising(self) -> bool:
