@@ -81,7 +81,9 @@ def test_actor_critic_gives_the_same_channels_last():
 
 
 def test_actor_critic_refuses_an_unknown_network():
-    with pytest.raises(ValueError, match="to be one of nature, nature-norm, lstm, impala, got 'vgg'"):
+    with pytest.raises(
+        ValueError, match="to be one of nature, nature-norm, lstm, impala, got 'vgg'"
+    ):
         ActorCritic(6, "vgg")
 
 

@@ -50,7 +50,10 @@ def test_space_is_read_from_words():
         ("num_envs=", "to have SETTING=VALUE,VALUE,..., got 'num_envs='"),
         ("num_envs=4,x", "candidate of num_envs to be a whole number or None, got 'x'"),
         ("bf16=1", "candidate of bf16 to be True or False, got '1'"),
-        ("model=resnet", "candidate of model to be nature or nature-norm or lstm or impala, got 'resnet'"),
+        (
+            "model=resnet",
+            "candidate of model to be nature or nature-norm or lstm or impala, got 'resnet'",
+        ),
     ],
 )
 def test_space_that_is_wrong_is_refused(word, message):
