@@ -63,7 +63,8 @@ class Algorithm(Generic[A]):
             action, reward, discount and `played`: the dtype of each by its name, where a value has
             the shape (num_envs,); or a dtype and a shape, such as (torch.float32, 6), where it has
             the shape (num_envs, 6). "actions" may be among them, to store other actions than int64.
-        evaluates: values that `evaluate` returns, (num_envs,) each: their dtypes by name.
+        evaluates: values that `evaluate` returns for each observation, by name: dtypes, or dtypes
+            and shapes, as in `keeps`.
         now: the current values of `schedules` by name, as attributes: () float32 on the device.
         num_actions: how many actions an env has; where actions are vectors (a Box), how many
             numbers one has.
@@ -71,7 +72,7 @@ class Algorithm(Generic[A]):
     """
 
     keeps: ClassVar[Mapping[str, Kind]] = {}
-    evaluates: ClassVar[Mapping[str, torch.dtype]] = {}
+    evaluates: ClassVar[Mapping[str, Kind]] = {}
 
     # Which settings the constructor has read (lowering/settings_read.py); None: not known.
     read_at_start: frozenset[str] | None = None
@@ -163,7 +164,7 @@ class Algorithm(Generic[A]):
                 the other, if a trial at the start has shown that this makes no difference.
 
         Returns:
-            (n,) each, by name.
+            (n,) each, or (n, ...) as `evaluates` says, by name.
         """
         raise self._missing("evaluate")
 

@@ -59,13 +59,12 @@ def _is_array(kind: Any) -> bool:
     return all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in kind[1:])
 
 
-def check_kinds(attribute: str, kinds: Any, *, arrays: bool = False) -> None:
+def check_kinds(attribute: str, kinds: Any) -> None:
     """Checks `keeps` or `evaluates`.
 
     Args:
         attribute: its name.
         kinds: its value.
-        arrays: whether it may name arrays, too.
 
     Raises:
         ValueError: it is no mapping of names to dtypes, or to dtypes with shapes.
@@ -78,10 +77,10 @@ def check_kinds(attribute: str, kinds: Any, *, arrays: bool = False) -> None:
     for name, kind in kinds.items():
         if not is_name(name):
             raise InvalidValue(f"expected {attribute} to name parts as attributes, got {name!r}")
-        if not isinstance(kind, torch.dtype) and not (arrays and _is_array(kind)):
-            more = ", or one with a shape, such as (torch.float32, 6)," if arrays else ""
+        if not isinstance(kind, torch.dtype) and not _is_array(kind):
             raise InvalidValue(
-                f"expected a torch.dtype{more} as {name} of {attribute}, got {kind!r}"
+                "expected a torch.dtype, or one with a shape, such as (torch.float32, 6), as "
+                f"{name} of {attribute}, got {kind!r}"
             )
 
 
@@ -111,9 +110,9 @@ class Declaration:
         num_envs: int,
         observation: Recurrent,
         keeps: Mapping[str, Kind],
-        evaluates: Mapping[str, torch.dtype],
+        evaluates: Mapping[str, Kind],
     ):
-        check_kinds("keeps", keeps, arrays=True)
+        check_kinds("keeps", keeps)
         check_kinds("evaluates", evaluates)
         self.num_envs, self.observation = num_envs, observation
         self.program = Program()
@@ -122,8 +121,9 @@ class Declaration:
         for name, kind in names.items():
             dtype, shape = parts_of(kind)
             self.stored[name] = self.recurrent(name, dtype, *shape)
-        for name, dtype in evaluates.items():
-            self.stored[f"acting's {name}"] = self.recurrent(f"acting's {name}", dtype)
+        for name, kind in evaluates.items():
+            dtype, shape = parts_of(kind)
+            self.stored[f"acting's {name}"] = self.recurrent(f"acting's {name}", dtype, *shape)
         self.started = Recurrent("started", (num_envs,), torch.bool, initial=True)
         self.steps: list[Acting | Emulating] = []
         self.phases: list[LearningPhase] = []

@@ -75,7 +75,8 @@ class PPO(train.Algorithm[Args]):
     def __init__(self, args, context):
         super().__init__(args, context)
         if args.lag:
-            self.evaluates = {}  # `prepare` does it, together with the policy
+            log_pi = torch.float32, self.num_actions
+            self.evaluates = {**self.evaluates, "log_pi": log_pi}  # of the policy that learns
 
     def schedules(self):
         return {"ent_coef": self.args.falling("ent_coef")} if self.args.anneal_ent else {}
@@ -89,7 +90,8 @@ class PPO(train.Algorithm[Args]):
         return {"actions": actions, "log_mu": log_mu, "values": values}
 
     def evaluate(self, nets, observations):
-        return {"values": nets.net(observations)[1]}
+        log_pi, values = nets.net(observations)
+        return {"values": values, "log_pi": log_pi}
 
     def scores(self, nets, observations):
         return nets.net(observations)[0]
@@ -102,32 +104,22 @@ class PPO(train.Algorithm[Args]):
         )  # fmt: skip
 
     def prepare(self, nets, batch):
-        gae_lambda = self.args.gae_lambda
+        gae_lambda, values = self.args.gae_lambda, batch.values
         if self.args.lag:
-            log_near, values = self.policy_of_now(nets, batch)
+            log_near = batch.log_pi[:-1].gather(2, batch.actions.unsqueeze(2)).squeeze(2)
             log_ratios = (log_near - batch.log_mu).masked_fill(~batch.played, -torch.inf)
             targets = vtrace(
                 log_ratios, batch.rewards, batch.discounts, values, trace_decay=gae_lambda
             ).targets
             advantages = targets - values[:-1]
         else:
-            log_near, values, played = batch.log_mu, batch.values, batch.played.float()
+            log_near, played = batch.log_mu, batch.played.float()
             advantages = gae(batch.rewards, batch.discounts, played, values, gae_lambda)
             targets = advantages + values[:-1]
         return {
             "advantages": advantages, "targets": targets, "old_values": values[:-1],
             "log_near": log_near,
         }  # fmt: skip
-
-    def policy_of_now(self, nets, batch):
-        """Log-probabilities of the actions, (T, B), and values, (T + 1, B)."""
-        log_near, values = torch.empty_like(batch.log_mu), []
-        for step in range(len(log_near) + 1):
-            log_pi, value = nets.net(batch.observations[step])
-            values.append(value)
-            if step < len(log_near):
-                log_near[step] = log_pi.gather(1, batch.actions[step].unsqueeze(1)).squeeze(1)
-        return log_near, torch.stack(values)
 
     def loss(self, nets, batch):
         a = self.args

@@ -9,6 +9,7 @@ from torch import nn
 from walker import Walker
 
 from cule import train
+from cule.errors import Refusal
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.nn.models import sample
 from cule.train.plan.passes import Passes
@@ -109,10 +110,61 @@ def test_what_looks_at_a_whole_step_gets_one_step(kind):
     torch.testing.assert_close(weights, trained(kind, batch=False)[1])
 
 
+class Pairs(Valued):
+    """Its second value is an array of two numbers."""
+
+    evaluates = {"values": torch.float32, "pairs": (torch.float32, 2)}
+    acts_with_them = True
+
+    def learning(self):
+        return train.Learning(steps=STEPS)
+
+    def act(self, nets, observations):
+        acted = super().act(nets, observations)
+        return acted | self.both(nets, observations) if self.acts_with_them else acted
+
+    def both(self, nets, observations):
+        values = nets.value(observations).squeeze(1)
+        return {"values": values, "pairs": torch.stack([values, -values], dim=1)}
+
+    def evaluate(self, nets, observations):
+        SHAPES.append(tuple(observations.shape))
+        return self.both(nets, observations)
+
+    def prepare(self, nets, batch):
+        assert batch.pairs.shape == (STEPS + 1, 4, 2)
+        assert torch.equal(batch.pairs[..., 0], batch.values)
+        assert torch.equal(batch.pairs[..., 1], -batch.values)
+        return {"seen": batch.pairs[1:, :, 0]}
+
+
+class PairsAlone(Pairs):
+    """Its acting does not return them."""
+
+    acts_with_them = False
+
+
+def test_several_values_are_evaluated_in_one_call():
+    shapes, weights = trained(PairsAlone)
+    assert shapes == 4 * [(4 * (STEPS + 1), 1)]
+    acted, same = trained(Pairs)
+    assert acted == 4 * [(4, 1)]  # but those that acting had
+    torch.testing.assert_close(weights, same)
+
+
+def test_a_value_of_another_shape_is_refused():
+    class Wrong(PairsAlone):
+        evaluates = {"values": torch.float32, "pairs": (torch.float32, 3)}
+
+    with pytest.raises(Refusal, match=r"pairs with a value for each of 4 envs, \(4, 3\), got"):
+        trained(Wrong)
+
+
+@pytest.mark.parametrize("name", ["PQN", "PPO"])
 @pytest.mark.parametrize("lag", [0, 1])
-def test_games_are_evaluated_in_as_few_calls(lag, monkeypatch):
-    """With a lag all observations of PQN at once; else only the last one, which nobody acted on."""
-    algorithm, settings, own = PROGRAMS["PQN"]
+def test_games_are_evaluated_in_as_few_calls(lag, name, monkeypatch):
+    """With a lag all observations at once; else only the last one, which nobody acted on."""
+    algorithm, settings, own = PROGRAMS[name]
     args = settings(**TINY, **own, num_envs=8, lag=lag).on(CPU)
     calls = []
     evaluate = algorithm.evaluate

@@ -50,11 +50,14 @@ def prepared(lag, net, batch):
     """What PPO prepares."""
     context = Context(torch.device("cpu"), ACTIONS)
     algorithm = ppo.PPO(ppo.Args(lag=lag, gae_lambda=0.8), context)
-    assert bool(algorithm.evaluates) == (not lag)
+    assert algorithm.evaluates.keys() == ({"values", "log_pi"} if lag else {"values"})
+    evaluated = [algorithm.evaluate(SimpleNamespace(net=net), o) for o in batch.observations]
+    for name in algorithm.evaluates:
+        setattr(batch, name, torch.stack([values[name] for values in evaluated]))
     return algorithm.prepare(SimpleNamespace(net=net), batch)
 
 
-def test_steps_of_the_policy_of_now_have_the_same_advantages_in_both_ways():
+def test_steps_of_the_newest_policy_have_the_same_advantages_in_both_ways():
     net = Tabular(0)
     batch = a_batch(net)
     now, older = (prepared(lag, net, batch) for lag in (0, 1))

@@ -12,7 +12,7 @@ from gymnasium.spaces import Box
 from torch import nn
 
 from cule.errors import InvalidValue
-from cule.train.declaration import Acting
+from cule.train.declaration import Acting, parts_of
 from cule.train.envs.async_cpu import AsyncCpuEnvs
 from cule.train.envs.collector import Collector
 from cule.train.lowering.method_checks import check_dtypes, check_tensors
@@ -115,15 +115,16 @@ def _probe_acting(p: Parts, acting: Acting, peak: PeakBytes) -> Mapping[str, tor
             wanted = writes[name].recurrent.shape
         elif name in p.declaration.stored:
             wanted = p.declaration.stored[name].shape
+        elif name in evaluates:
+            wanted = p.declaration.stored[f"acting's {name}"].shape
         if name in numbers and tuple(value.shape) != wanted:
             raise InvalidValue(
                 f"expected act to return {name} with a value for each of {p.num_envs} envs, "
                 f"{wanted}, got {tuple(value.shape)}; keeps says what more than a number for each "
                 "env is, such as (torch.float32, 6)"
             )
-    kinds = {name: recurrent.dtype for name, recurrent in p.declaration.stored.items()} | dict(
-        evaluates
-    )
+    kinds = {name: recurrent.dtype for name, recurrent in p.declaration.stored.items()}
+    kinds |= {name: parts_of(kind)[0] for name, kind in evaluates.items()}
     check_dtypes("act", result, kinds | {n: a.recurrent.dtype for n, a in writes.items()})
     return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ import torch
 
 from cule.errors import InvalidValue
 from cule.train.algorithm import Nets
+from cule.train.declaration import parts_of
 from cule.train.lowering.chunks import ROUNDING, other_weights, precise
 from cule.train.lowering.loops import Loops
 from cule.train.lowering.method_checks import check_dtypes, check_tensors
@@ -41,6 +41,7 @@ class Evaluation:
     def __init__(self, p: Parts, at_once: Callable[[], int]):
         self.p, self.at_once = p, at_once
         self.names = list(p.trained)
+        self.kinds = {name: parts_of(kind) for name, kind in p.evaluates.items()}
         self.dimensions = len(self._blank().shape)
         nets = by_name(self.names, list(p.nets.trained.values()))
         self._probe(nets)
@@ -57,13 +58,13 @@ class Evaluation:
         with p.autocast:
             values = self._evaluated(nets, self._blank(), self._before())
         check_tensors("evaluate", values, p.evaluates)
-        for name in p.evaluates:
-            if tuple(values[name].shape) != (p.num_envs,):
+        for name, (_, shape) in self.kinds.items():
+            if tuple(values[name].shape) != (p.num_envs, *shape):
                 raise InvalidValue(
-                    f"expected evaluate to return {name} with a number for each of "
-                    f"{p.num_envs} envs, got {tuple(values[name].shape)}"
+                    f"expected evaluate to return {name} with a value for each of {p.num_envs} "
+                    f"envs, {(p.num_envs, *shape)}, got {tuple(values[name].shape)}"
                 )
-        check_dtypes("evaluate", values, p.evaluates)
+        check_dtypes("evaluate", values, {name: kind[0] for name, kind in self.kinds.items()})
 
     @torch.no_grad()
     def _is_row_by_row(self, nets: Nets) -> bool:
@@ -117,20 +118,20 @@ class Evaluation:
         p, program, loop, count = self.p, self.p.program, loops.round, loops.steps + 1
         round_, at = program.u // count, loops.first + program.j
         versions = round_ * p.updates // loops.accumulate
-        evaluated = {}
-        for name, dtype in p.evaluates.items():
-            values = program.recurrent(name, (p.num_envs,), dtype, over="update")
-            program.operation(
-                f"evaluate {name}", functools.partial(self._values, name), role="learn",
-                **loop.when, times=count, batched=self.row_by_row,
-                reads=[
-                    p.declaration.observation[at],
-                    *(net[p.version(other, versions)] for other, net in p.trained.items()),
-                    *p.memories.before(at),
-                ],
-                writes=[replace(values[program.u], same=name)],
-            )  # fmt: skip
-            evaluated[name] = values
+        evaluated = {
+            name: program.recurrent(name, (p.num_envs, *shape), dtype, over="update")
+            for name, (dtype, shape) in self.kinds.items()
+        }
+        program.operation(
+            f"evaluate {', '.join(evaluated)}", self._values, role="learn", **loop.when,
+            times=count, batched=self.row_by_row,
+            reads=[
+                p.declaration.observation[at],
+                *(net[p.version(other, versions)] for other, net in p.trained.items()),
+                *p.memories.before(at),
+            ],
+            writes=[replace(one[program.u], same=name) for name, one in evaluated.items()],
+        )  # fmt: skip
         return evaluated
 
     def _before(self) -> list[torch.Tensor]:
@@ -146,18 +147,20 @@ class Evaluation:
             return self.p.algorithm.evaluate(nets, observations)
 
     @torch.no_grad()
-    def _values(self, name: str, observations: torch.Tensor, *read: Any) -> torch.Tensor:
-        """The values of a step, (num_envs,), or of several, (steps, num_envs)."""
+    def _values(self, observations: torch.Tensor, *read: Any) -> tuple[torch.Tensor, ...]:
+        """The values of a step, (num_envs, ...) each, or of several, (steps, num_envs, ...)."""
         p, nets = self.p, by_name(self.names, read[: len(self.names)])
         before = read[len(self.names) :]
         with p.autocast:
             if observations.dim() == self.dimensions:
-                return self._evaluated(nets, observations, before)[name]
+                values = self._evaluated(nets, observations, before)
+                return tuple(values[name] for name in self.kinds)
             steps = max(1, self.at_once() // p.num_envs)
             parts = []
             for first in range(0, len(observations), steps):
                 last = first + steps
                 some = [one[first:last] for one in before]
                 rows = observations[first:last].flatten(0, 1)
-                parts.append(self._evaluated(nets, rows, some)[name])
-        return torch.cat(parts).view(len(observations), p.num_envs)
+                parts.append(self._evaluated(nets, rows, some))
+        whole = (torch.cat([part[name] for part in parts]) for name in self.kinds)
+        return tuple(one.unflatten(0, (len(observations), p.num_envs)) for one in whole)

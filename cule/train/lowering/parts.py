@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from cule.train.algorithm import Algorithm, Nets
-from cule.train.declaration import Declaration, LearningPhase
+from cule.train.declaration import Declaration, Kind, LearningPhase
 from cule.train.distributed.reduction import Reduction
 from cule.train.envs.collector import Collector
 from cule.train.lowering.memories import Memories
@@ -116,7 +116,7 @@ class Parts:
         return self.algorithm.prepare
 
     @property
-    def evaluates(self) -> Mapping[str, torch.dtype]:
+    def evaluates(self) -> Mapping[str, Kind]:
         """What `evaluate` computes for its batches."""
         return {} if self.number else self.algorithm.evaluates
 

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,29 +109,35 @@ def prune(program: Program, notes: list[str]) -> Program:
 def merge(program: Program, notes: list[str]) -> Program:
     """Computes values once that two operations would compute from the same reads."""
     for second in list(program.operations):
-        for write in second.returned:
-            if write.same is None:
+        keys = [write.same for write in second.returned]
+        if not keys or None in keys:
+            continue
+        for first in program.operations:
+            by_key = {write.same: write for write in first.returned}
+            if first is second or first.place > second.place or not by_key.keys() >= set(keys):
                 continue
-            for first in program.operations:
-                other = next((w for w in first.returned if w.same == write.same), None)
-                if first is second or other is None or first.place > second.place:
-                    continue
-                merged = _merged(program, first, other, second, write)
-                if merged is not None:
-                    program = merged[0]
-                    notes.append(merged[1])
-                    break
+            merged = _merged(program, first, [by_key[key] for key in keys], second)
+            if merged is not None:
+                program = merged[0]
+                notes.append(merged[1])
+                break
     return program
 
 
 def _merged(
-    program: Program, first: Operation, source: Access, second: Operation, write: Access
+    program: Program, first: Operation, sources: Sequence[Access], second: Operation
 ) -> tuple[Program, str] | None:
-    """The program in which calls of `second` that repeat one of `first` copy its value, and a note.
+    """The program in which calls of `second` that repeat one of `first` copy its values.
 
-    None: there are none, or they cannot be found.
+    With a note; None: there are none, or they cannot be found.
+
+    Args:
+        program: the program.
+        first: an operation.
+        sources: its writes of the values that `second` returns.
+        second: the other operation.
     """
-    if len(second.returned) != 1 or first.domain.times > 1 or first.domain.every > 1:
+    if first.domain.times > 1 or first.domain.every > 1:
         return None
     if [a.recurrent for a in first.reads] != [a.recurrent for a in second.reads]:
         return None
@@ -141,11 +148,15 @@ def _merged(
     if calls is None:
         return None
     copied = replace(second.domain, first=calls[0], stop=calls[1])
-    index = source.first.with_t(places)
-    read = Access(source.recurrent, index, index + 1, window=False)
+    indices = [source.first.with_t(places) for source in sources]
+    reads = [
+        Access(source.recurrent, index, index + 1, window=False)
+        for source, index in zip(sources, indices, strict=True)
+    ]
+    writes = [replace(write, same=None) for write in second.returned]
     copy = Operation(
-        f"{second.name} (kept)", "copy", copied, (read,), (replace(write, same=None),),
-        lambda value: value, batched=True, captured=True,
+        f"{second.name} (kept)", "copy", copied, tuple(reads), tuple(writes),
+        lambda *values: values, batched=True, captured=True,
         place=(second.place[0], second.place[1] - 1),
     )  # fmt: skip
     rest = _rest(second, calls)
