@@ -169,7 +169,9 @@ class Algorithm(Generic[A]):
         raise self._missing("evaluate")
 
     def prepare(self, nets: Nets, batch: Batch) -> Values:
-        """Computes further parts of the batches of `loss`, once in each phase of learning.
+        """Computes further parts of the batches of `loss`.
+
+        It is called once in each phase of learning, with Learning.accumulate for each gradient.
 
         Args:
             nets: the networks that learn, and copies.

@@ -184,7 +184,13 @@ ALL = {
         dqn.DQN, dqn.Args,
         {"memory": 6400, "first_update": 640, "target_every": 7, "double": True}, None,
     ),
+    "ppo lstm": (
+        ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 128, "model": "lstm"}, 3 * 4,
+    ),
     "pqn": (pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 128}, 2 * 4),
+    "pqn lstm": (
+        pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 128, "model": "lstm"}, 2 * 4,
+    ),
     "reinforce": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8}, 1),
     "n-step": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8, "n_step": 2}, 1),
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -55,9 +56,9 @@ def test_lstm_is_torchs_with_states_of_0_where_episodes_begin():
     torch.testing.assert_close(after, torch.stack((h, c), dim=1))
 
 
-def carry_of(memory, started, state=None):
+def carry_of(memory, started, state=None, steps=()):
     first = torch.zeros(started.shape[1], *memory.shape) if state is None else state
-    return Carry({memory: lambda: first}, lambda: started)
+    return Carry({memory: lambda: first}, lambda: started, steps)
 
 
 def test_steps_one_by_one_are_those_at_once():
@@ -65,27 +66,74 @@ def test_steps_one_by_one_are_those_at_once():
     started = torch.rand(6, 2) < 0.3
     with carrying(carry_of(memory, started)):
         whole = memory(inputs)
-        # Several steps are always from the first one on.
-        assert torch.equal(memory(inputs), whole)
-        torch.testing.assert_close(memory(inputs[:4]), whole[:4])
+    with carrying(carry_of(memory, started, steps=(4,))):
+        torch.testing.assert_close(memory(inputs[:8]), whole[:8])
     with carrying(carry_of(memory, started)) as carry:
         one_by_one = [memory(inputs[2 * t : 2 * t + 2]) for t in range(6)]
         assert carry.after(memory).shape == (2, 2, 4)
-        # After the last step comes the first one.
-        torch.testing.assert_close(memory(inputs[:2]), whole[:2])
     torch.testing.assert_close(torch.cat(one_by_one), whole)
+
+
+@pytest.mark.parametrize("count, calls, told", [
+    (1, (1, 1), "for 1 steps of 2 envs, .*, got 2 observations after 1 steps"),
+    (1, (2,), "for 1 steps of 2 envs, .*, got 4 observations"),
+    (2, (1, 1), "for 1 or 2 steps of 2 envs, .*, got 2 observations after 2 steps"),
+    (7, (6, 6), "for 6 or 7 steps of 2 envs, .*, got 12 observations after 7 steps"),
+    (7, (7, 1), "got 2 observations after 7 steps"),
+    (7, (1, 7), "got 14 observations after 1 steps"),
+    (7, (3,), "got 6 observations"),
+    (7, (1,) * 8, "got 2 observations after 7 steps"),
+])  # fmt: skip
+def test_a_step_is_computed_once(count, calls, told):
+    """The last of these calls is of what cannot be told from other steps, or are no steps."""
+    memory = Lstm(3, 4)
+    steps = (count - 1,) if count > 1 else ()
+    with carrying(carry_of(memory, torch.zeros(count, 2, dtype=torch.bool), steps=steps)):
+        for number in calls[:-1]:
+            memory(torch.zeros(2 * number, 3))
+        with pytest.raises(Refusal, match=told):
+            memory(torch.zeros(2 * calls[-1], 3))
 
 
 def test_calls_that_are_no_steps_are_refused():
     memory = Lstm(3, 4)
-    with pytest.raises(Refusal, match="called where a training acts, prepares, evaluates or"):
+    with pytest.raises(Refusal, match="acts, prepares, evaluates or computes a loss, and not la"):
         memory(torch.zeros(2, 3))
     with carrying(carry_of(memory, torch.zeros(3, 2, dtype=torch.bool))):
-        for rows in (3, 8):
-            with pytest.raises(Refusal, match=f"steps of 2 envs, one or up to 3, got {rows} ob"):
-                memory(torch.zeros(rows, 3))
+        with pytest.raises(Refusal, match=r"for 3 steps of 2 envs, .*, got 3 observations"):
+            memory(torch.zeros(3, 3))
         with pytest.raises(Refusal, match="no Lstm in a network that does not act"):
             Lstm(3, 4)(torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("returned, got", [
+    (lambda outputs, state: (outputs, state.double()), r"torch\.float64"),
+    (lambda outputs, state: (outputs, state[:1]), r"\(1, 3\) torch\.float32"),
+    (lambda outputs, state: (outputs[:, :1], state), r"\(1, 1, 3\)"),
+    (lambda outputs, state: (outputs, None), "None"),
+    (lambda outputs, state: outputs, r"got \(1, 2, 3\)"),
+    (lambda outputs, state: None, "got None"),
+])  # fmt: skip
+def test_what_unroll_returns_is_checked(returned, got):
+    class Own(Memory):
+        def unroll(self, inputs, state, started):
+            return returned(inputs, state)
+
+    memory = Own((3,))
+    with (
+        carrying(carry_of(memory, torch.zeros(1, 2, dtype=torch.bool))),
+        pytest.raises(Refusal, match=f"unroll of Own to return .*{got}"),
+    ):
+        memory(torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("make", [
+    lambda: Memory(8), lambda: Memory((8.0,)), lambda: Memory((-8,)), lambda: Lstm(8, -1),
+    lambda: Lstm("8", 8), lambda: Lstm(8.0, 8),
+])  # fmt: skip
+def test_sizes_are_whole_numbers_above_0(make):
+    with pytest.raises(Refusal, match="whole numbers above 0"):
+        make()
 
 
 def test_models_with_it_have_the_features_of_nature():
@@ -216,12 +264,12 @@ def test_learning_begins_with_the_state_that_acting_had(name):
     class Compared(on_memory_env(algorithm)):
         def loss(self, nets, batch):
             flat = batch.actions.dim() == 1
-            seen = batch.observations if flat else batch.observations[:-1].flatten(0, 1)
-            log_pi, _ = nets.net(seen)
+            found = nets.net(batch.observations if flat else batch.observations.flatten(0, 1))
+            log_pi = found[0][: batch.actions.numel()]
             chosen = log_pi.gather(1, batch.actions.reshape(-1, 1)).flatten()
             apart = (chosen - batch.log_mu.flatten()) * batch.played.flatten()
             differences.append(float(apart.detach().abs().max()))
-            return super().loss(nets, batch)
+            return super().loss(SimpleNamespace(net=lambda _: found), batch)
 
     trainer = trainer_of(name, kind=Compared, learning_rate=1e-30, learner_chunk=65_536)
     differences.clear()
@@ -294,6 +342,68 @@ def test_a_replay_memory_is_refused():
 def test_minibatches_that_are_no_whole_sequences_are_refused(minibatch):
     with pytest.raises(Refusal, match=r"steps \(18\) times a divisor of the envs \(32\)"):
         trainer_of("PPO", minibatch_size=minibatch)
+
+
+def test_a_copy_of_such_a_network_is_refused():
+    class Copied(on_memory_env(a2c.A2C)):
+        def networks(self, num_actions):
+            return {**super().networks(num_actions), "target": train.Copy(of="net")}
+
+    with pytest.raises(Refusal, match="no copy of a network with a memory"):
+        trainer_of("A2C", kind=Copied)
+
+
+def test_a_memory_of_two_networks_is_refused():
+    class Shared(on_memory_env(a2c.A2C)):
+        def networks(self, num_actions):
+            nets = {**super().networks(num_actions), "other": Tracing(num_actions)}
+            nets["net"].features = nn.Sequential(
+                *nets["net"].features[:2], nets["other"].features[2]
+            )
+            return nets
+
+    with pytest.raises(Refusal, match=r"memories of its own, got the one of net features\.2 as"):
+        trainer_of("A2C", kind=Shared)
+
+
+TWICE = {
+    "the next observations": lambda net, batch: net(batch.next_observations),
+    "all but the first": lambda net, batch: net(batch.observations[1:]),
+    "the same again": lambda net, batch: net(batch.observations),
+}
+
+
+@pytest.mark.parametrize("again", TWICE)
+def test_a_second_call_in_a_loss_is_refused(again):
+    class Again(on_memory_env(ppo.PPO)):
+        def loss(self, nets, batch):
+            result = super().loss(nets, batch)
+            TWICE[again](nets.net, batch)
+            return result
+
+    with pytest.raises(Refusal, match="to be called once for each step, for 18 or 19 steps of"):
+        trainer_of("PPO", kind=Again)
+
+
+def test_half_of_the_envs_are_refused():
+    class Half(on_memory_env(a2c.A2C)):
+        def loss(self, nets, batch):
+            half = batch.actions.shape[1] // 2
+            nets.net(batch.observations[:, :half].flatten(0, 1))
+            return super().loss(nets, batch)
+
+    with pytest.raises(Refusal, match="to be called once for each step"):
+        trainer_of("A2C", kind=Half)
+
+
+def test_a_second_call_in_act_is_refused():
+    class Again(on_memory_env(a2c.A2C)):
+        def act(self, nets, observations):
+            nets.net(torch.zeros_like(observations))
+            return super().act(nets, observations)
+
+    with pytest.raises(Refusal, match=r"for 1 steps of 32 envs, .*, got 32 observations after 1"):
+        trainer_of("A2C", kind=Again)
 
 
 def test_compile_is_refused():

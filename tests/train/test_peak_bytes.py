@@ -38,6 +38,16 @@ def test_what_is_in_use_at_the_same_time_is_counted():
     assert peak.peak == 8000
 
 
+def test_what_grows_is_counted_and_what_has_no_memory_of_its_own_is_not():
+    with PeakBytes() as peak:
+        grown = torch.empty(0).resize_(1000)
+        inputs = torch.ones(500)
+        torch.tanh(inputs, out=grown[:500])
+        torch.eye(3).to_sparse().sum()
+    assert peak.bytes == 6000
+    assert peak.peak >= 6000
+
+
 def test_layers_one_after_the_other_need_two_at_a_time():
     net = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(6)))
     inputs = torch.zeros(32, 256)
@@ -52,10 +62,14 @@ def test_compiled_functions_work_inside():
         assert torch.equal(double(torch.zeros(5)), torch.ones(5))
 
 
+# How many observations were evaluated at once, since a test began.
+ASKED: list[int] = []
+
+
 class Needs(train.Algorithm[train.Args]):
     """Acting and preparing with as much memory as a test asks for."""
 
-    act_bytes = prepare_bytes = 0
+    act_bytes = prepare_bytes = evaluate_bytes = 0
 
     @classmethod
     def environment(cls, args, num_envs, device):
@@ -70,7 +84,13 @@ class Needs(train.Algorithm[train.Args]):
 
     def prepare(self, nets, batch):
         torch.zeros(self.prepare_bytes, dtype=torch.uint8)
-        return {"targets": batch.rewards.clone()}
+        values = batch.values[1:] if self.evaluates else 0.0
+        return {"targets": batch.rewards + values}
+
+    def evaluate(self, nets, observations):
+        torch.zeros(self.evaluate_bytes * len(observations) // 4, dtype=torch.uint8)
+        ASKED.append(len(observations))
+        return {"values": nets.net(observations)[:, 0]}
 
     def learning(self):
         return train.Learning(steps=4)
@@ -81,6 +101,8 @@ class Needs(train.Algorithm[train.Args]):
 
 def trainer_of(budget, **needs):
     kind = type("Kind", (Needs,), needs)
+    if "evaluate_bytes" in needs:
+        kind.evaluates = {"values": torch.float32}
     args = train.Args(device="cpu", num_envs=4, num_threads=1, memory_budget=budget).on(CPU)
     return Trainer(kind, args, ProcessGroup(0, 1, CPU))
 
@@ -93,13 +115,22 @@ def least_of(**needs):
     return int(str(refused.value).split(" bytes")[0].split()[-1].replace(",", ""))
 
 
-@pytest.mark.parametrize("needs", ["act_bytes", "prepare_bytes"])
-def test_a_budget_counts_acting_and_preparing(needs):
+@pytest.mark.parametrize("needs", ["act_bytes", "prepare_bytes", "evaluate_bytes"])
+def test_a_budget_counts_acting_evaluating_and_preparing(needs):
     more = 5_000_000
-    assert 0.99 * more < least_of(**{needs: more}) - least_of() <= more
+    assert 0.99 * more < least_of(**{needs: more}) - least_of(**{needs: 0}) <= more
     trainer_of((least_of(**{needs: more}) + 1) / GIB, **{needs: more}).iterate()
     with pytest.raises(Refusal, match="a memory budget of at least"):
         trainer_of((least_of(**{needs: more}) - 10_000) / GIB, **{needs: more})
+
+
+def test_several_steps_are_evaluated_at_once_where_a_gradient_has_the_memory():
+    trainer_of((least_of(evaluate_bytes=10_000) + 1) / GIB, evaluate_bytes=10_000).iterate()
+    assert ASKED[-5:] == [4] * 5
+    trainer = trainer_of(1.0, evaluate_bytes=100)
+    ASKED.clear()
+    trainer.iterate()
+    assert max(ASKED) > 4
 
 
 def test_the_plan_says_what_they_need():

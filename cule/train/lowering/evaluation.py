@@ -17,6 +17,7 @@ from cule.train.lowering.loops import Loops
 from cule.train.lowering.method_checks import check_dtypes, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
+from cule.train.lowering.peak_bytes import PeakBytes
 from cule.train.plan.program import Recurrent
 
 # Steps that are evaluated at once and one by one, to see whether that makes a difference, and the
@@ -32,14 +33,14 @@ class Evaluation:
 
     Args:
         p: the parts of the program.
-        at_once: how many observations there is memory for.
+        at_once: gets the bytes that an observation needs; how many there is memory for.
 
     Raises:
         ValueError: `evaluate` returns something else than numbers for each env.
     """
 
-    def __init__(self, p: Parts, at_once: Callable[[], int]):
-        self.p, self.at_once = p, at_once
+    def __init__(self, p: Parts, at_once: Callable[[int], int]):
+        self.p, self.at_once, self._peak = p, at_once, PeakBytes()
         self.names = list(p.trained)
         self.kinds = {name: parts_of(kind) for name, kind in p.evaluates.items()}
         self.dimensions = len(self._blank().shape)
@@ -55,7 +56,7 @@ class Evaluation:
     def _probe(self, nets: Nets) -> None:
         """Checks what `evaluate` returns for zeros."""
         p = self.p
-        with p.autocast:
+        with self._peak, p.autocast:
             values = self._evaluated(nets, self._blank(), self._before())
         check_tensors("evaluate", values, p.evaluates)
         for name, (_, shape) in self.kinds.items():
@@ -124,7 +125,7 @@ class Evaluation:
         }
         program.operation(
             f"evaluate {', '.join(evaluated)}", self._values, role="learn", **loop.when,
-            times=count, batched=self.row_by_row,
+            times=count, batched=self.row_by_row, work=self._peak.work_of(p.num_envs),
             reads=[
                 p.declaration.observation[at],
                 *(net[p.version(other, versions)] for other, net in p.trained.items()),
@@ -155,7 +156,8 @@ class Evaluation:
             if observations.dim() == self.dimensions:
                 values = self._evaluated(nets, observations, before)
                 return tuple(values[name] for name in self.kinds)
-            steps = max(1, self.at_once() // p.num_envs)
+            each = -(-self._peak.peak // p.num_envs)
+            steps = max(1, self.at_once(each) // p.num_envs)
             parts = []
             for first in range(0, len(observations), steps):
                 last = first + steps

@@ -76,11 +76,6 @@ class Learner:
         """What a gradient changes besides the gradient."""
         return [self.turn, self.metrics, self.wrong]
 
-    @property
-    def observations_at_once(self) -> int:
-        """The most observations of which activations are in memory at the same time."""
-        return self.work.at_once * self.observations_each
-
     def checks_in(self, phase: int) -> bool:
         """Whether the first gradient of a phase of learning checks that chunks are allowed.
 

@@ -63,7 +63,7 @@ def declare_phase(p: Parts) -> Learner:
     windows = windows_of(p, loops)
     whole: dict[str, Recurrent] = {}
     if p.evaluates:
-        evaluation = Evaluation(p, lambda: _evaluated_at_once(p, learners[0]))
+        evaluation = Evaluation(p, lambda each: _evaluated_at_once(p, learners[0], each))
         whole = evaluation.declare(loops)
     if p.prepare is not None:
         whole = _declare_preparation(p, windows, loops, whole)
@@ -81,12 +81,16 @@ def declare_phase(p: Parts) -> Learner:
     return learners[0]
 
 
-def _evaluated_at_once(p: Parts, learner: Learner) -> int:
-    """The most observations that are evaluated at once."""
+def _evaluated_at_once(p: Parts, learner: Learner, each: int) -> int:
+    """The most observations that are evaluated at once, of so many bytes each.
+
+    There is always room for those of a step. Those of several steps have the memory of a gradient,
+    which comes at another time.
+    """
+    most, work = p.algorithm.args.learner_chunk, learner.work
     if p.algorithm.args.memory_budget is None:
-        return p.algorithm.args.learner_chunk
-    # A gradient of as many needs more memory, for which there is room, and comes at another time.
-    return learner.observations_at_once
+        return most
+    return min(most, work.at_once * work.bytes_each // max(1, each))
 
 
 def _declare_preparation(
@@ -135,7 +139,7 @@ def prepared(
         for name, window in windows.items()
     }
     batch, nets = Batch(parts), by_name(p.learned_names, modules)
-    with p.autocast, p.memories.steps(nets, batch):
+    with p.autocast, p.memories.steps(nets, batch, p.phase.learning):
         assert p.prepare is not None
         values = p.prepare(nets, batch)
         check_tensors("prepare", values)

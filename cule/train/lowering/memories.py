@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -15,7 +15,7 @@ from cule.train.batch import Batch, Used
 from cule.train.declaration import Declaration
 from cule.train.learning import Learning
 from cule.train.lowering.networks import Networks
-from cule.train.nn.memory import Carry, carrying, memories_of
+from cule.train.nn.memory import Carry, Memory, carrying, memories_of
 from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Recurrent
 
@@ -79,19 +79,29 @@ class Memories:
         by_name = dict(zip(self.states, states, strict=True))
         return self._carrying(nets, by_name.__getitem__, lambda: started.flatten().unsqueeze(0))
 
-    def steps(self, nets: Nets, batch: Batch | Used) -> AbstractContextManager[Carry | None]:
-        """The context of a batch's steps, from its first on."""
+    def steps(
+        self, nets: Nets, batch: Batch | Used, learning: Learning
+    ) -> AbstractContextManager[Carry | None]:
+        """The context of a batch's steps, from its first on.
+
+        Args:
+            nets: the networks that are called.
+            batch: whole sequences.
+            learning: which the batch is of.
+        """
         if not self.states:
             return nullcontext()
         return self._carrying(
-            nets, lambda name: getattr(batch, name)[0], lambda: getattr(batch, STARTED)
-        )
+            nets, lambda name: getattr(batch, name)[0], lambda: getattr(batch, STARTED),
+            (learning.steps, learning.window),
+        )  # fmt: skip
 
     def _carrying(
         self,
         nets: Nets,
         first: Callable[[str], torch.Tensor],
         started: Callable[[], torch.Tensor],
+        steps: Collection[int] = (),
     ) -> AbstractContextManager[Carry]:
         found = {f"memory of {name}": memory for name, memory in memories_of(vars(nets)).items()}
         known = {
@@ -99,7 +109,7 @@ class Memories:
             for name, memory in found.items()
             if name in self.states
         }
-        return carrying(Carry(known, started))
+        return carrying(Carry(known, started, steps))
 
     def states_after(self, nets: Nets, carry: Carry | None) -> list[torch.Tensor]:
         """The states after a step that has acted.
@@ -120,19 +130,17 @@ class Memories:
             states.append(state)
         return states
 
-    def around(self, loss: Loss, *, flat: bool) -> Loss:
+    def around(self, loss: Loss, learning: Learning) -> Loss:
         """A loss that is called with the memories in the batch's steps.
 
-        Args:
-            loss: the loss.
-            flat: it gets all steps of all envs as rows, as it does without memories.
+        Where there are minibatches, it gets all steps of all envs as rows, as without memories.
         """
         if not self.states:
             return loss
 
         def function(nets: Nets, batch: Batch | Used) -> Mapping[str, torch.Tensor]:
-            with self.steps(nets, batch):
-                return loss(nets, _rows(batch) if flat else batch)
+            with self.steps(nets, batch, learning):
+                return loss(nets, batch if learning.minibatch is None else _rows(batch))
 
         return function
 
@@ -180,3 +188,26 @@ def check_memories(
                 f"the envs ({num_envs}), as a network with a memory, {name}, learns from whole "
                 f"sequences, got {learning.minibatch}"
             )
+    _check_owners(nets)
+
+
+def _check_owners(nets: Networks) -> None:
+    """Checks that no two networks share a memory, and that no copy has one.
+
+    Raises:
+        ValueError: they do.
+    """
+    owners: dict[Memory, str] = {}
+    for name, memory in memories_of(nets.trained).items():
+        if memory in owners:
+            raise InvalidValue(
+                f"expected each network to have memories of its own, got the one of "
+                f"{owners[memory]} as {name}, too"
+            )
+        owners[memory] = name
+    copies = memories_of({name: net for name, (net, _) in nets.copies.items()})
+    if copies:
+        raise InvalidValue(
+            f"expected no copy of a network with a memory, whose state comes from acting, got "
+            f"{next(iter(copies))}"
+        )

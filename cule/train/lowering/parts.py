@@ -106,7 +106,7 @@ class Parts:
     def loss(self) -> Callable[..., Mapping[str, torch.Tensor]]:
         """The loss of this learning."""
         loss = self.phase.loss or self.algorithm.loss
-        return self.memories.around(loss, flat=self.phase.learning.minibatch is not None)
+        return self.memories.around(loss, self.phase.learning)
 
     @property
     def prepare(self) -> Callable[..., Mapping[str, torch.Tensor]] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -34,27 +34,23 @@ class PeakBytes(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        given = {
-            one.untyped_storage()._cdata
-            for one in tree_iter((args, kwargs))
-            if isinstance(one, torch.Tensor)
-        }
+        given = {storage._cdata for _, storage in _storages((args, kwargs))}
         result = function(*args, **(kwargs or {}))
-        for one in tree_iter(result):
-            if isinstance(one, torch.Tensor):
-                self._note(one, given)
+        for tensor, storage in _storages(result):
+            self._note(tensor, storage, given)
         return result
 
-    def _note(self, tensor: torch.Tensor, given: set[int]) -> None:
-        storage = tensor.untyped_storage()
-        key = storage._cdata
+    def _note(self, tensor: torch.Tensor, storage: torch.UntypedStorage, given: set[int]) -> None:
+        key, size = storage._cdata, storage.nbytes()
         if key not in self._used:
             if key in given:
                 return  # a view of memory from outside
-            self._used[key] = [0, storage.nbytes()]
-            self.bytes += storage.nbytes()
-            self.peak = max(self.peak, self.bytes)
-        self._used[key][0] += 1
+            self._used[key] = [0, 0]
+        used = self._used[key]
+        # It may have grown, as by resize_.
+        self.bytes += size - used[1]
+        self.peak = max(self.peak, self.bytes)
+        used[0], used[1] = used[0] + 1, size
         weakref.finalize(tensor, self._forget, key)
 
     def _forget(self, key: int) -> None:
@@ -67,3 +63,10 @@ class PeakBytes(TorchDispatchMode):
     def work_of(self, rows: int) -> Work:
         """The memory of a call for so many rows, which are all computed at once."""
         return Work(rows, -(-self.peak // rows), least=rows)
+
+
+def _storages(values: Any) -> Iterator[tuple[torch.Tensor, torch.UntypedStorage]]:
+    """The tensors among some values, each with its memory; sparse ones have none of their own."""
+    for one in tree_iter(values):
+        if isinstance(one, torch.Tensor) and one.layout == torch.strided:
+            yield one, one.untyped_storage()

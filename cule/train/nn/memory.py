@@ -3,14 +3,16 @@
 A network with such a layer is called like any other, with observations alone. What calls it says in
 which steps of which envs these are (`Carry`): acting goes on with each env's newest state, learning
 begins with the state that acting had before the first step of its batch, and where an episode
-begins the state is 0.
+begins the state is 0. So each step is computed once: in one call for all of a batch, or in a call
+for each, in their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,6 +20,10 @@ from torch import nn
 from cule.errors import InvalidValue
 
 First = Callable[[], torch.Tensor]
+
+
+def _is_size(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0
 
 
 class Memory(nn.Module):
@@ -29,6 +35,11 @@ class Memory(nn.Module):
 
     def __init__(self, shape: tuple[int, ...]):
         super().__init__()
+        if not isinstance(shape, tuple) or not all(map(_is_size, shape)):
+            raise InvalidValue(
+                f"expected a tuple of whole numbers above 0 as the shape of the state of a "
+                f"{type(self).__name__}, got {shape!r}"
+            )
         self.shape = shape
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
@@ -38,13 +49,15 @@ class Memory(nn.Module):
             inputs: (steps * envs, ...), of all steps that are to be computed, or of the next one.
 
         Raises:
-            ValueError: these are no whole steps, or nothing says which steps they are.
+            ValueError: these are no whole steps, they are computed already, or nothing says which
+                steps they are.
         """
         carry = _current.get()
         if carry is None:
             raise InvalidValue(
                 f"expected a network with a {type(self).__name__}, whose state lasts over steps, "
-                "to be called where a training acts, prepares, evaluates or learns"
+                "to be called while a training acts, prepares, evaluates or computes a loss, and "
+                "not later, as torch.utils.checkpoint does"
             )
         return carry.advance(self, inputs)
 
@@ -61,7 +74,7 @@ class Memory(nn.Module):
         Returns:
             The outputs (steps, envs, ...), and the state after the last step.
         """
-        raise NotImplementedError
+        raise InvalidValue(f"expected {type(self).__name__} to have a method unroll, got none")
 
 
 class Lstm(Memory):
@@ -73,6 +86,11 @@ class Lstm(Memory):
     """
 
     def __init__(self, inputs: int, size: int):
+        if not _is_size(inputs) or not _is_size(size):
+            raise InvalidValue(
+                f"expected whole numbers above 0 as the inputs and the size of an Lstm, got "
+                f"{inputs!r} and {size!r}"
+            )
         super().__init__((2, size))
         self.inputs = nn.Linear(inputs, 4 * size)
         self.outputs = nn.Linear(size, 4 * size, bias=False)
@@ -103,39 +121,77 @@ class Carry:
     Args:
         first: for each memory what gives its state before the first step, (envs, *shape) float32.
         started: gives (steps, envs) bool, where episodes begin.
+        steps: how many steps, from the first one on, may be computed in one call; (): all.
     """
 
-    def __init__(self, first: Mapping[Memory, First], started: First):
-        self._first, self._started = first, started
-        # The next step, and the state before it.
-        self._next: dict[Memory, tuple[int, torch.Tensor]] = {}
+    def __init__(self, first: Mapping[Memory, First], started: First, steps: Collection[int] = ()):
+        self._first, self._started, self._steps = first, started, steps
+        # How many steps are computed, and the state after them.
+        self._done: dict[Memory, tuple[int, torch.Tensor]] = {}
 
     def advance(self, memory: Memory, inputs: torch.Tensor) -> torch.Tensor:
-        """The outputs of the next step, or from the first one on of several."""
+        """The outputs of the next step, or of several from the first one on."""
+        kind = type(memory).__name__
         if memory not in self._first:
             raise InvalidValue(
-                f"expected no {type(memory).__name__} in a network that does not act, such as a "
-                "copy, as its state comes from acting"
+                f"expected no {kind} in a network that does not act, as its state comes from acting"
             )
         started = self._started()
         count, envs = started.shape
+        whole = sorted({count, *self._steps})
         steps, rest = divmod(len(inputs), envs)
-        if rest or not 0 < steps <= count:
+        done, state = self._done.get(memory, (0, None))
+        # With two observations in all, a second one would be taken for the first one again.
+        goes_on = steps == 1 and count > 2 and done < count
+        if rest or not (goes_on or (done == 0 and steps in whole)):
+            numbers = " or ".join(map(str, whole))
+            got = f"{len(inputs)} observations" + (f" after {done} steps" if done else "")
             raise InvalidValue(
-                f"expected a network with a {type(memory).__name__} to be called for whole steps "
-                f"of {envs} envs, one or up to {count}, got {len(inputs)} observations"
+                f"expected a network with a {kind} to be called once for each step, for {numbers} "
+                f"steps of {envs} envs, one step after the other, or in a call for each step, got "
+                f"{got}"
             )
-        at, state = self._next.get(memory, (0, None))
-        if state is None or steps > 1 or at == count:
-            at, state = 0, self._first[memory]()
-        inputs = inputs.unflatten(0, (steps, envs))
-        outputs, state = memory.unroll(inputs, state, started[at : at + steps])
-        self._next[memory] = at + steps, state
+        if state is None:
+            state = self._first[memory]()
+        unrolled = memory.unroll(
+            inputs.unflatten(0, (steps, envs)), state, started[done : done + steps]
+        )
+        outputs, state = _checked(memory, unrolled, (steps, envs))
+        # A call for several steps is the only one.
+        self._done[memory] = done + steps if goes_on else count, state
         return outputs.flatten(0, 1)
 
     def after(self, memory: Memory) -> torch.Tensor | None:
         """The state of a memory after the last call; None: there was no call."""
-        return self._next[memory][1] if memory in self._next else None
+        return self._done[memory][1] if memory in self._done else None
+
+
+def _checked(
+    memory: Memory, unrolled: Any, rows: tuple[int, int]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What `unroll` returned.
+
+    Raises:
+        ValueError: it is not what it has to be.
+    """
+    wanted = (rows[1], *memory.shape)
+    if isinstance(unrolled, tuple) and len(unrolled) == 2:
+        outputs, state = unrolled
+        if (
+            isinstance(outputs, torch.Tensor) and outputs.shape[:2] == rows
+            and isinstance(state, torch.Tensor) and state.shape == wanted
+            and state.dtype == torch.float32
+        ):  # fmt: skip
+            return outputs, state
+    one = unrolled if isinstance(unrolled, tuple) else (unrolled,)
+    got = ", ".join(
+        f"{tuple(part.shape)} {part.dtype}" if isinstance(part, torch.Tensor) else repr(part)
+        for part in one
+    )
+    raise InvalidValue(
+        f"expected unroll of {type(memory).__name__} to return outputs {(*rows, '...')} and a "
+        f"state {wanted} torch.float32, got {got}"
+    )
 
 
 _current: ContextVar[Carry | None] = ContextVar("carry", default=None)
