@@ -66,6 +66,7 @@ class Trainer:
 
     Attributes:
         algorithm: the algorithm.
+        learning: when and from what it learns.
         collector: the envs of this process.
         nets: the networks.
         lowered: the algorithm's program.
@@ -94,7 +95,7 @@ class Trainer:
         self.args, self.processes, self.device = args, processes, processes.device
         self.algorithm = algorithm = make_algorithm(make, args, processes)
         on_algorithm(algorithm)
-        learning = check_learning(algorithm.learning())
+        self.learning = learning = check_learning(algorithm.learning())
         check_lag(processes.layout, learning)
         self.sharing = trainings_at_once() if processes.size == 1 else 1
         self.apart = self._split_multiprocessors()
@@ -247,7 +248,7 @@ class Trainer:
     @property
     def lag(self) -> int:
         """The lag of learning, in iterations."""
-        return self.algorithm.learning().lag
+        return self.learning.lag
 
     @property
     def phases(self) -> int:
@@ -265,7 +266,7 @@ class Trainer:
         if self.processes.learns:
             return sum(one.updates * one.made_in(self.steps) for one in self.lowered.learnings)
         rows = self.args.num_envs // len(self.processes.ranks("learn"))
-        return self.phases * self.algorithm.learning().updates(rows)
+        return self.phases * self.learning.updates(rows)
 
     @property
     def acting(self) -> Nets:

@@ -26,6 +26,9 @@ from cule.train.lowering.updates import Samples, declare_updates, weights_at
 from cule.train.plan.program import Access, Recurrent
 from cule.train.plan.stores import Window
 
+# With more observations at once, a CPU's caches no longer hold what a layer hands to the next.
+CPU_AT_ONCE = 256
+
 
 def windows_of(p: Parts, loops: Loops) -> dict[str, Access]:
     """The windows of all steps that a round learns from, by the names of a batch's parts."""
@@ -88,6 +91,8 @@ def _evaluated_at_once(p: Parts, learner: Learner, each: int) -> int:
     which comes at another time.
     """
     most, work = p.algorithm.args.learner_chunk, learner.work
+    if p.device.type == "cpu":
+        most = min(most, CPU_AT_ONCE)
     if p.algorithm.args.memory_budget is None:
         return most
     return min(most, work.at_once * work.bytes_each // max(1, each))
