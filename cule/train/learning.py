@@ -133,7 +133,7 @@ class Learning:
 
     Attributes:
         steps: how many steps of an env are learned from.
-        every: steps between two phases; None: `steps`.
+        every: steps between two phases; None: `steps`, times `accumulate`.
         times: updates in a phase; with minibatches it follows from `epochs`.
         groups: groups of envs that learn in turn.
         epochs: how often a phase goes through all steps, with minibatches.

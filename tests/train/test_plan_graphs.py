@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import random
 
 import pytest
 import torch
-from programs import random_program
+from programs import oracle, random_program
 
 from cule.scope.annotations import listen, stop_listening
 from cule.train.plan.graphs import CALLS_BEFORE_CAPTURE, Launcher
+from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
 
@@ -175,6 +178,78 @@ class Eager(Recorder):
 
     def capture(self, function):
         return function
+
+
+class Queues:
+    """Streams whose work is done in any order that events allow."""
+
+    def __init__(self, choose):
+        self.choose, self.queues, self.stream, self.events = choose, {}, 0, 0
+
+    @contextlib.contextmanager
+    def on(self, stream):
+        before, self.stream = self.stream, stream
+        yield
+        self.stream = before
+
+    def put(self, stream, kind, what):
+        self.queues.setdefault(stream, []).append((kind, what))
+
+    def record(self, stream):
+        self.events += 1
+        self.put(stream, "record", self.events)
+        return self.events
+
+    def wait(self, stream, event):
+        self.put(stream, "wait", event)
+
+    def work_off(self):
+        """Does all work; a circle of waits would leave nothing to choose from."""
+        done = set()
+        while any(self.queues.values()):
+            ready = [
+                queue for queue in self.queues.values()
+                if queue and (queue[0][0] != "wait" or queue[0][1] in done)
+            ]  # fmt: skip
+            kind, what = self.choose(ready).pop(0)
+            if kind == "run":
+                what()
+            elif kind == "record":
+                done.add(what)
+
+
+class Queueing(Launcher):
+    """Puts work on the queues of streams in place of doing it."""
+
+    def _step(self, executor, step):
+        queues = self.streams
+        queues.put(queues.stream, "run", lambda: executor.make(step))
+
+
+def test_streams_wait_for_all_that_they_need():
+    """Programs with several streams, also with a group that follows another, in random orders."""
+    found = {True: 0, False: 0}
+    for seed in itertools.count():
+        beside = Passes(beside=seed % 2 == 0)
+        plan = Plan(random_program(seed)[0], passes=beside)
+        if not any(group.stream for group in plan.groups):
+            continue
+        follows = any(group.follows for group in plan.groups)
+        if found[follows] == 15:
+            continue
+        program, wanted = random_program(seed)
+        oracle(program, 6 * program.period)
+        for order in range(3):
+            program, logs = random_program(seed)
+            plan, queues = Plan(program, passes=beside), Queues(random.Random(order).choice)
+            launcher = Queueing(plan.executors, queues, capture=False)
+            for iteration in range(6):
+                launcher.run(iteration)
+                queues.work_off()
+            assert logs == wanted
+        found[follows] += 1
+        if set(found.values()) == {15}:
+            return
 
 
 class Heard:

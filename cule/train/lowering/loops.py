@@ -17,8 +17,7 @@ class Loop:
     Attributes:
         when: the arguments of `Program.operation` that say it.
         round: the number of the round.
-        update: the number of the first update from the round's gradients, or of that of the
-            operation if it is called in each.
+        update: how many updates there were before: the version of the weights that it reads.
     """
 
     when: dict[str, Any]

@@ -327,11 +327,12 @@ class Turn:
     Attributes:
         executor: executes them.
         steps: the steps.
-        end: when the last of them is, in steps from the iteration's begin.
+        begin, end: when the first and the last of them are, in steps from the iteration's begin.
     """
 
     executor: Executor
     steps: list[Step]
+    begin: int
     end: int
 
 
@@ -344,7 +345,7 @@ def in_turns(executors: Sequence[Executor], iteration: int) -> Iterator[Turn]:
         steps = executor.steps(iteration)
         follower = followers.get(executor.group)
         if follower is None:
-            yield Turn(executor, steps, executor.period)
+            yield Turn(executor, steps, 0, executor.period)
         else:
             yield from _taking_turns(executor, steps, follower, follower.steps(iteration))
 
@@ -353,20 +354,18 @@ def _taking_turns(
     executor: Executor, steps: list[Step], follower: Executor, following: list[Step]
 ) -> Iterator[Turn]:
     """Steps of a group and of one that follows it, each after the other's up to its time."""
-    at = list(itertools.accumulate(step.t for step in steps))
-    t, done, some = 0, 0, list[Step]()
-    for step in following:
-        due = bisect.bisect_right(at, t + step.t)
+    at, its = (list(itertools.accumulate(s.t for s in some)) for some in (steps, following))
+    done, first = 0, 0
+    for number, t in enumerate(its):
+        due = bisect.bisect_right(at, t)
         if due > done:
-            if some:
-                yield Turn(follower, some, t)
-            yield Turn(executor, steps[done:due], at[due - 1])
-            done, some = due, []
-        t += step.t
-        some.append(step)
-    yield Turn(follower, some, t)
+            if first < number:
+                yield Turn(follower, following[first:number], its[first], its[number - 1])
+            yield Turn(executor, steps[done:due], at[done], at[due - 1])
+            done, first = due, number
+    yield Turn(follower, following[first:], its[first], its[-1])
     if done < len(steps):
-        yield Turn(executor, steps[done:], at[-1])
+        yield Turn(executor, steps[done:], at[done], at[-1])
 
 
 def in_order(

@@ -126,8 +126,8 @@ class _Waits:
         self.streams, self.several = streams, several
         self.begun = streams.record(0) if several else None
         self.followers = {g.follows: g for g in groups if g.follows is not None}
-        # For each group when its turns ended, with an event; how far each has waited for another.
-        self.done: dict[Group, list[tuple[int, Any]]] = {}
+        # For each group its turns, each with an event after it; how far it has waited for another.
+        self.done: dict[Group, list[tuple[Turn, Any]]] = {}
         self.seen: dict[Group, int] = {}
         self.forked = {0}
 
@@ -147,10 +147,10 @@ class _Waits:
             follower = self.followers[group]
             self._wait_until(group, follower, turn.end - follower.lead)
 
-    def _wait_until(self, group: Group, other: Group, end: int) -> None:
-        """Waits for the other group's turns that ended by then."""
+    def _wait_until(self, group: Group, other: Group, time: int) -> None:
+        """Waits for the other group's turns with steps up to this time."""
         turns = self.done.get(other, [])
-        due = bisect.bisect_right(turns, end, key=lambda turn: turn[0])
+        due = bisect.bisect_right(turns, time, key=lambda turn: turn[0].begin)
         if due > self.seen.get(group, 0):
             self.streams.wait(group.stream, turns[due - 1][1])
             self.seen[group] = due
@@ -160,7 +160,7 @@ class _Waits:
         if self.several:
             group = turn.executor.group
             event = self.streams.record(group.stream)
-            self.done.setdefault(group, []).append((turn.end, event))
+            self.done.setdefault(group, []).append((turn, event))
 
     def at_end(self) -> None:
         """Lets stream 0 wait for all others."""
