@@ -47,7 +47,7 @@ class Episodes:
     """
 
     def __init__(self, policy: Policy, count: int, device: torch.device):
-        self._policy, self._count = policy, count
+        self._policy = policy
         self._states = {
             memory: torch.zeros(count, *memory.shape, device=device) for memory in policy.memories
         }
