@@ -13,13 +13,19 @@ from test_algorithms import PROGRAMS
 from training_runs import assert_same, saved, without_times
 
 from cule import train
+from examples.ppo import ppo
+from examples.reinforce import reinforce
 
+KILLED = PROGRAMS | {
+    "n-step": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8, "n_step": 2}),
+    "LSTM": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 16, "model": "lstm"}),
+}
 MORE = {"DQN": {"target_every": 7, "epsilon_frames": 4000}, "PPO": {"lag": 1}}
 
 
 def run(name, folder, total_frames):
     """Trains; in a process of its own where it is to be killed."""
-    algorithm, settings, changes = PROGRAMS[name]
+    algorithm, settings, changes = KILLED[name]
     train.train(algorithm, settings(
         device="cpu", width=0.1, num_threads=1, progress=False, plot=False, tensorboard=False,
         eval_episodes=0, resume=True, num_envs=8, game="breakout", max_episode_frames=150,
@@ -63,13 +69,13 @@ def killed_and_resumed(name, tmp_path, kills, total_frames):
     assert saved(whole)["updates"] > 5
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", KILLED)
 def test_run_killed_twice_is_as_if_never_killed(name, tmp_path):
     killed_and_resumed(name, tmp_path, 2, 3000)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", KILLED)
 def test_run_killed_20_times_is_as_if_never_killed(name, tmp_path):
     """In several runs, as each ends after some kills."""
     for number in range(5):
