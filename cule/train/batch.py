@@ -293,13 +293,11 @@ def rows_of(
         if replay.sequence is not None:
             return SampledSequences(windows, places, envs, replay.sequence, weights)
         return Transitions(windows, whole, places, envs, n_step=replay.n_step, weights=weights)
-    if learning.minibatch is not None and memory:
-        shuffled = chosen.view(-1, learning.minibatch // learning.steps)
-        some = shuffled.index_select(0, turn)[0]
-        return Sequences(windows, whole, some, learning.normalize)
     if learning.minibatch is not None:
-        shuffled = chosen.view(-1, learning.minibatch)
+        shuffled = chosen.view(-1, learning.minibatch // (learning.steps if memory else 1))
         some = shuffled.index_select(0, turn)[0]
+        if memory:
+            return Sequences(windows, whole, some, learning.normalize)
         places, envs = some // num_envs, some % num_envs
         return Transitions(windows, whole, places, envs, learning.normalize)
     size = num_envs // learning.groups

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
+from typing import Any
 
 from cule.errors import InvalidValue
 from cule.train.checks import above, at_least_whole, check_types, within
@@ -232,13 +234,11 @@ class Learning:
                 )
 
     def _check_replay(self, replay: Replay, num_envs: int) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in NO_REPLAY and value != field.default:
-                raise InvalidValue(
-                    f"expected Learning with replay to have no {field.name}, as an update learns "
-                    f"from what Replay samples, minibatch of it, got {value!r}"
-                )
+        for name, value in self._changed(NO_REPLAY):
+            raise InvalidValue(
+                f"expected Learning with replay to have no {name}, as an update learns from what "
+                f"Replay samples, minibatch of it, got {value!r}"
+            )
         # With priorities, those of a whole period change at once.
         more = self.period if replay.prioritized else 0
         steps = OLDEST - 1 + replay.span + more
@@ -256,13 +256,18 @@ class Learning:
                     f"the last of an update, got {self.ahead} without"
                 )
             return
-        for name in ALONE:
-            usual = next(field.default for field in fields(self) if field.name == name)
-            if getattr(self, name) != usual:
-                raise InvalidValue(
-                    "expected Learning with accumulate, one update of all envs after its steps, "
-                    f"to have no {name}, got {getattr(self, name)!r}"
-                )
+        for name, value in self._changed(ALONE):
+            raise InvalidValue(
+                "expected Learning with accumulate, one update of all envs after its steps, to "
+                f"have no {name}, got {value!r}"
+            )
+
+    def _changed(self, names: Collection[str]) -> Iterator[tuple[str, Any]]:
+        """Those of some settings that are not as by default, with their values."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in names and value != field.default:
+                yield field.name, value
 
     def updates(self, num_envs: int) -> int:
         """Updates in a phase."""

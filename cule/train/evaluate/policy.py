@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -75,18 +75,18 @@ class Episodes:
 
 
 def policy_from(
-    algorithm: Algorithm[Any], nets: Nets, context: AbstractContextManager[Any] | None = None
+    algorithm: Algorithm[Any], nets: Nets, context: AbstractContextManager[Any]
 ) -> Policy:
     """The policy of an algorithm's `scores`.
 
     Args:
         algorithm: the algorithm.
         nets: the networks that it gets.
-        context: in which it computes; None: none.
+        context: in which it computes.
     """
 
     def scores(observations: torch.Tensor) -> torch.Tensor:
-        with context or nullcontext():
+        with context:
             values = algorithm.scores(nets, observations)
         return check_scores(values, len(observations), algorithm.num_actions)
 

@@ -60,7 +60,7 @@ def declare_acting(p: Parts, acting: Acting) -> None:
         in_step = p.memories.step(nets, read[len(networks) : own])
         with p.autocast, _draws_at(p, read[-1]), in_step as carry:
             values = acting.act(nets, observations, *read[own:-1])
-        return (*(values[name] for name in outputs), *p.memories.states_after(nets, carry))
+        return (*(values[name] for name in outputs), *p.memories.states_after(carry))
 
     written = [stored[name][t] for name in names] + list(acting.writes.values())
     written += [replace(stored[f"acting's {name}"][t], same=name) for name in evaluated]
@@ -76,15 +76,14 @@ def declare_acting(p: Parts, acting: Acting) -> None:
     )  # fmt: skip
 
 
-@torch.no_grad()
 def _check_vectors(p: Parts) -> None:
     """Checks that actions are stored as the envs' space has them, if that is a Box.
 
     Raises:
         ValueError: they are stored otherwise.
     """
-    space, actions = getattr(p.collector.env, "single_action_space", None), p.declaration.stored
-    stored = actions["actions"]
+    space = getattr(p.collector.env, "single_action_space", None)
+    stored = p.declaration.stored["actions"]
     if isinstance(space, Box) and (
         stored.shape[1:] != space.shape or not stored.dtype.is_floating_point
     ):
@@ -95,16 +94,17 @@ def _check_vectors(p: Parts) -> None:
         )
 
 
+@torch.no_grad()
 def _probe_acting(p: Parts, acting: Acting, peak: PeakBytes) -> Mapping[str, torch.Tensor]:
     """Calls `act` with zeros, and checks what it returns; measures the memory of the call."""
     reads = (p.declaration.observation[p.t], *acting.reads)
-    values = [p.blank(read) if read.window else p.blank(read).all()[0] for read in reads]
+    values = [p.blank(read) if read.window else p.zeros(read) for read in reads]
     nets = by_name(list(p.nets.acting), list(p.nets.acting.values()))
     step = torch.zeros(1, dtype=torch.int64, device=p.device)
-    in_step = p.memories.step(nets, [p.blank(read).all()[0] for read in p.memories.before(p.t)])
+    in_step = p.memories.step(nets, [p.zeros(read) for read in p.memories.before(p.t)])
     with peak, p.autocast, _draws_at(p, step), in_step as carry:
         result = acting.act(nets, *values)
-    p.memories.states_after(nets, carry)
+    p.memories.states_after(carry)
     writes, evaluates = acting.writes, p.algorithm.evaluates
     names = dict.fromkeys(["actions", *p.algorithm.keeps, *writes])
     check_tensors("act", result, names)

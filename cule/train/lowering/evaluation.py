@@ -18,7 +18,7 @@ from cule.train.lowering.method_checks import check_dtypes, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.peak_bytes import PeakBytes
-from cule.train.plan.program import Recurrent
+from cule.train.plan.program import Recurrent, Work
 
 # Steps that are evaluated at once and one by one, to see whether that makes a difference, and the
 # most envs of each.
@@ -40,23 +40,23 @@ class Evaluation:
     """
 
     def __init__(self, p: Parts, at_once: Callable[[int], int]):
-        self.p, self.at_once, self._peak = p, at_once, PeakBytes()
+        self.p, self.at_once = p, at_once
         self.names = list(p.trained)
         self.kinds = {name: parts_of(kind) for name, kind in p.evaluates.items()}
         self.dimensions = len(self._blank().shape)
         nets = by_name(self.names, list(p.nets.trained.values()))
-        self._probe(nets)
+        self.work = self._probe(nets)
         self.row_by_row = self._is_row_by_row(nets)
 
     def _blank(self) -> torch.Tensor:
         """Zeros like the observations of a step: (num_envs, ...)."""
-        return self.p.blank(self.p.declaration.observation[self.p.t]).all()[0]
+        return self.p.zeros(self.p.declaration.observation[self.p.t])
 
     @torch.no_grad()
-    def _probe(self, nets: Nets) -> None:
-        """Checks what `evaluate` returns for zeros."""
-        p = self.p
-        with self._peak, p.autocast:
+    def _probe(self, nets: Nets) -> Work:
+        """Checks what `evaluate` returns for zeros; returns the memory that it needs for a step."""
+        p, peak = self.p, PeakBytes()
+        with peak, p.autocast:
             values = self._evaluated(nets, self._blank(), self._before())
         check_tensors("evaluate", values, p.evaluates)
         for name, (_, shape) in self.kinds.items():
@@ -66,6 +66,7 @@ class Evaluation:
                     f"envs, {(p.num_envs, *shape)}, got {tuple(values[name].shape)}"
                 )
         check_dtypes("evaluate", values, {name: kind[0] for name, kind in self.kinds.items()})
+        return peak.work_of(p.num_envs)
 
     @torch.no_grad()
     def _is_row_by_row(self, nets: Nets) -> bool:
@@ -125,7 +126,7 @@ class Evaluation:
         }
         program.operation(
             f"evaluate {', '.join(evaluated)}", self._values, role="learn", **loop.when,
-            times=count, batched=self.row_by_row, work=self._peak.work_of(p.num_envs),
+            times=count, batched=self.row_by_row, work=self.work,
             reads=[
                 p.declaration.observation[at],
                 *(net[p.version(other, versions)] for other, net in p.trained.items()),
@@ -137,8 +138,7 @@ class Evaluation:
 
     def _before(self) -> list[torch.Tensor]:
         """Zeros like the states of memories before a step."""
-        p = self.p
-        return [p.blank(access).all()[0] for access in p.memories.before(p.t)]
+        return [self.p.zeros(access) for access in self.p.memories.before(self.p.t)]
 
     def _evaluated(
         self, nets: Nets, observations: torch.Tensor, before: Sequence[torch.Tensor]
@@ -156,8 +156,7 @@ class Evaluation:
             if observations.dim() == self.dimensions:
                 values = self._evaluated(nets, observations, before)
                 return tuple(values[name] for name in self.kinds)
-            each = -(-self._peak.peak // p.num_envs)
-            steps = max(1, self.at_once(each) // p.num_envs)
+            steps = max(1, self.at_once(self.work.bytes_each) // p.num_envs)
             parts = []
             for first in range(0, len(observations), steps):
                 last = first + steps

@@ -55,7 +55,7 @@ class Learner:
         self.accumulate = parts.phase.learning.accumulate
         self.turn, self.turns, self.observations_each = turn, turns, observations_each
         self.loss: Any = parts.loss
-        self._plain_loss = parts.loss
+        self._plain_loss = self.loss
         if self.args.compile:
             self.loss = torch.compile(parts.loss)
         # The weights that it trains, of all that there are.

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+from torch import nn
 
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Nets
@@ -20,6 +21,7 @@ from cule.train.plan.index import Index
 from cule.train.plan.program import Access, Recurrent
 
 Loss = Callable[[Nets, Any], Mapping[str, torch.Tensor]]
+NAME = "memory of "  # what the name of a state begins with
 STARTED = "first of an episode"  # a part of a batch that no attribute can be named like
 
 
@@ -38,10 +40,8 @@ class Memories:
 
     def __init__(self, declaration: Declaration, nets: Networks):
         self.states: dict[str, Recurrent] = {
-            f"memory of {name}": declaration.recurrent(
-                f"memory of {name}", torch.float32, *memory.shape, initial=0.0
-            )
-            for name, memory in memories_of(nets.acting).items()
+            name: declaration.recurrent(name, torch.float32, *memory.shape, initial=0.0)
+            for name, memory in _named(nets.acting).items()
         }
         self._started = declaration.started
 
@@ -103,16 +103,15 @@ class Memories:
         started: Callable[[], torch.Tensor],
         steps: Collection[int] = (),
     ) -> AbstractContextManager[Carry]:
-        found = {f"memory of {name}": memory for name, memory in memories_of(vars(nets)).items()}
         known = {
             memory: functools.partial(first, name)
-            for name, memory in found.items()
+            for name, memory in _named(vars(nets)).items()
             if name in self.states
         }
         return carrying(Carry(known, started, steps))
 
-    def states_after(self, nets: Nets, carry: Carry | None) -> list[torch.Tensor]:
-        """The states after a step that has acted.
+    def states_after(self, carry: Carry | None) -> list[torch.Tensor]:
+        """The states after a step that has acted, in the order of `states`.
 
         Raises:
             ValueError: it has not called a network with a memory.
@@ -120,12 +119,12 @@ class Memories:
         if carry is None:
             return []
         states = []
-        for name, memory in memories_of(vars(nets)).items():
+        for name, memory in zip(self.states, carry.memories, strict=True):
             state = carry.after(memory)
             if state is None:
                 raise InvalidValue(
-                    f"expected act to call the network with the memory {name}, whose state goes on "
-                    "from step to step, got no call"
+                    "expected act to call the network with the memory "
+                    f"{name.removeprefix(NAME)}, whose state goes on from step to step, got no call"
                 )
             states.append(state)
         return states
@@ -143,6 +142,11 @@ class Memories:
                 return loss(nets, batch if learning.minibatch is None else _rows(batch))
 
         return function
+
+
+def _named(nets: Mapping[str, nn.Module]) -> dict[str, Memory]:
+    """The memories in networks, by the names of their states."""
+    return {NAME + name: memory for name, memory in memories_of(nets).items()}
 
 
 def _rows(batch: Batch | Used) -> Batch:

@@ -158,6 +158,10 @@ class Parts:
         one = torch.zeros((1, 1, *stacked), dtype=recurrent.dtype, device=self.device)
         return Blank(one.expand(most_indices(access, Domain(), "the algorithm"), n, *stacked))
 
+    def zeros(self, access: Access) -> torch.Tensor:
+        """Zeros in the shape of a value that is read, likewise."""
+        return self.blank(access).all()[0]
+
 
 class Blank(Window):
     """A window of zeros, for calls of an algorithm's methods before there is a plan.

@@ -161,6 +161,11 @@ class Carry:
         self._done[memory] = done + steps if goes_on else count, state
         return outputs.flatten(0, 1)
 
+    @property
+    def memories(self) -> list[Memory]:
+        """The memories whose states it has."""
+        return list(self._first)
+
     def after(self, memory: Memory) -> torch.Tensor | None:
         """The state of a memory after the last call; None: there was no call."""
         return self._done[memory][1] if memory in self._done else None
