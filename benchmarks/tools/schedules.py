@@ -14,13 +14,15 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.tools.train_beside import seconds_of
 from cule.programs.figures import new_figure
 from cule.programs.results import append_row, machine
 from cule.train.distributed.process_group import ProcessGroup
@@ -38,22 +40,22 @@ class Measured:
     Attributes:
         name: for the plot.
         facts: of its row.
-        trainer: runs it.
+        iterations: runs an iteration each time that it is asked for one.
         seconds: of its iterations so far.
     """
 
     name: str
     facts: dict[str, Any]
-    trainer: Trainer
+    iterations: Generator[None, None, None]
     seconds: list[float]
 
-    def iterate(self) -> float:
-        """Runs an iteration; returns its seconds."""
-        begun = time.perf_counter()
-        self.trainer.iterate()
-        if self.trainer.device.type == "cuda":
-            torch.cuda.synchronize(self.trainer.device)
-        return time.perf_counter() - begun
+
+def iterations_of(trainer: Trainer) -> Generator[None, None, None]:
+    """A trainer's iterations; closes it in the end."""
+    with closing(trainer):
+        while True:
+            trainer.iterate()
+            yield
 
 
 def prepared(args: argparse.Namespace, n_step: int | None, *, beside: bool) -> Measured:
@@ -72,16 +74,16 @@ def prepared(args: argparse.Namespace, n_step: int | None, *, beside: bool) -> M
         reinforce.Reinforce, settings, ProcessGroup(0, 1, device), Passes(beside=beside)
     )
     returns = "whole returns" if n_step is None else f"{n_step}-step returns"
-    measured = Measured(returns + (", beside" if beside and n_step else ""), {}, trainer, [])
+    iterations = iterations_of(trainer)
     for _ in range(WARM_UP):
-        measured.iterate()
+        seconds_of(iterations, args)
     memory, work = trainer.plan.memory, trainer.learner.work
-    measured.facts = {
+    facts = {
         "n_step": n_step, "beside": bool(beside and n_step), "ring_bytes": memory.ring_bytes,
         "gradient_bytes": work.at_once * work.bytes_each,
         "peak_bytes": torch.cuda.max_memory_allocated(device) - before if on_gpu else None,
     }  # fmt: skip
-    return measured
+    return Measured(returns + (", beside" if facts["beside"] else ""), facts, iterations, [])
 
 
 def measure(args: argparse.Namespace) -> list[Measured]:
@@ -91,7 +93,7 @@ def measure(args: argparse.Namespace) -> list[Measured]:
         found += [prepared(args, n_step, beside=beside) for beside in (False, True)]
     for _ in range(args.rounds):
         for one in found:
-            one.seconds.append(one.iterate())
+            one.seconds.append(seconds_of(one.iterations, args))
     return found
 
 
@@ -135,7 +137,7 @@ def main() -> int:
         row = {"mode": "schedules", "seconds": statistics.median(one.seconds), **one.facts}
         append_row(args.results, {**common, **row, "all_seconds": one.seconds})
         sys.stdout.write(f"{one.name:24} {row['seconds'] * 1e3:10.1f} ms\n")
-        one.trainer.close()
+        one.iterations.close()
     if args.plot is not None:
         draw(found, args.plot)
     return 0

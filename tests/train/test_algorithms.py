@@ -9,6 +9,7 @@ import pytest
 import torch
 from scripted import SignalEnv
 from torch import nn
+from training_runs import scores_after
 
 from cule import train
 from cule.train.distributed.process_group import ProcessGroup
@@ -87,12 +88,7 @@ def test_algorithm_learns_what_pays(name):
     args = settings(**TINY, **{"num_envs": 32, "total_frames": 10**6, **changes}).on(CPU)
     args.check(1)
     trainer = Trainer(on_signals(algorithm), args, ProcessGroup(0, 1, CPU))
-    while trainer.steps < steps:
-        trainer.iterate()
-    trainer.collector.episodes.take_scores()
-    while trainer.steps < steps + 40:
-        trainer.iterate()
-    total, episodes, *_ = trainer.collector.episodes.take_scores().tolist()
+    total, episodes = scores_after(trainer, steps, 40)
     # 8 is the most there is; chance gives -2.7.
     assert episodes > 30 and total / episodes > 4
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from test_recurrent import MemoryEnv
 from torch import nn
-from training_runs import assert_same, state_after
+from training_runs import assert_same, scores_after, state_after
 
 from cule import train
 from cule.train.distributed.process_group import ProcessGroup
@@ -159,12 +159,7 @@ def trainer_of(name, passes=None, kind=None, **changes):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_an_algorithm_remembers_with_it(name):
     trainer, steps = trainer_of(name), ALGORITHMS[name][3]
-    while trainer.steps < steps:
-        trainer.iterate()
-    trainer.collector.episodes.take_scores()
-    while trainer.steps < steps + 100:
-        trainer.iterate()
-    total, episodes, *_ = trainer.collector.episodes.take_scores().tolist()
+    total, episodes = scores_after(trainer, steps, 100)
     # Without memory it is 0; 1 is the most.
     assert episodes > 100 and total / episodes > 0.7
 
@@ -292,10 +287,5 @@ def test_a_memory_of_ones_own_works_alike():
             return {"q": Tracing(num_actions)}
 
     trainer = trainer_of("PQN", kind=Own)
-    while trainer.steps < 1600:
-        trainer.iterate()
-    trainer.collector.episodes.take_scores()
-    while trainer.steps < 1700:
-        trainer.iterate()
-    total, episodes, *_ = trainer.collector.episodes.take_scores().tolist()
+    total, episodes = scores_after(trainer, 1600, 100)
     assert total / episodes > 0.7

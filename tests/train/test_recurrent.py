@@ -9,7 +9,7 @@ import pytest
 import torch
 from gymnasium.spaces import Discrete
 from recurrent import Args, RecurrentA2C
-from training_runs import assert_same, saved, without_times
+from training_runs import assert_same, saved, scores_after, without_times
 
 from cule import train
 from cule.train.distributed.process_group import ProcessGroup
@@ -71,12 +71,7 @@ def make(algorithm=Remembering, **changes):
 @pytest.mark.parametrize("lag", [0, 1])
 def test_recurrent_policy_remembers(lag):
     trainer = make(learning_rate=1e-2, lag=lag, total_frames=10**6, gamma=0.9)
-    while trainer.steps < 1200:
-        trainer.iterate()
-    trainer.collector.episodes.take_scores()
-    while trainer.steps < 1300:
-        trainer.iterate()
-    total, episodes, *_ = trainer.collector.episodes.take_scores().tolist()
+    total, episodes = scores_after(trainer, 1200, 100)
     # Without memory it is 0; 1 is the most.
     assert episodes > 100 and total / episodes > 0.8
 

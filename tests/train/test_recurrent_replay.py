@@ -12,7 +12,7 @@ import pytest
 import torch
 from test_recurrent import MemoryEnv
 from torch import nn
-from training_runs import assert_same, state_after
+from training_runs import assert_same, scores_after, state_after
 
 from cule import train
 from cule.errors import Refusal
@@ -120,12 +120,7 @@ def trainer_of(kind=R2D2, **changes):
 def test_it_learns_what_only_memory_tells():
     """A point in each episode of three steps; chance gives 0."""
     trainer = trainer_of()
-    while trainer.steps < 900:
-        trainer.iterate()
-    trainer.collector.episodes.take_scores()
-    while trainer.steps < 980:
-        trainer.iterate()
-    total, episodes, *_ = trainer.collector.episodes.take_scores().tolist()
+    total, episodes = scores_after(trainer, 900, 80)
     assert episodes > 200 and total / episodes > 0.7
     trainer.close()
 

@@ -108,6 +108,17 @@ def state_after(make, iterations, restart=None):
     return state
 
 
+def scores_after(trainer, steps, more):
+    """The sum and the number of the scores of episodes in `more` steps, after the first ones."""
+    while trainer.steps < steps:
+        trainer.iterate()
+    trainer.collector.episodes.take_scores()
+    while trainer.steps < steps + more:
+        trainer.iterate()
+    total, episodes, *_ = trainer.collector.episodes.take_scores().tolist()
+    return total, episodes
+
+
 def assert_same(a, b):
     """Asserts that two values are exactly equal, including tensors inside them."""
     assert type(a) is type(b)
