@@ -127,11 +127,10 @@ class SelfImitation(Basis):
         d.emulating()
         d.learning(self.learning())
         rule = train.Prioritized(alpha=0.6, beta=0.1)
+        memory = train.Replay(self.args.num_envs * 40, 16, n_step=5, prioritized=rule)
         d.learning(
-            train.Learning(
-                replay=train.Replay(ENVS * 40, 16, n_step=5, prioritized=rule), every=4, times=2
-            ),
-            name="imitation", loss=self.imitation_loss,
+            train.Learning(replay=memory, every=4, times=2), name="imitation",
+            loss=self.imitation_loss,
         )  # fmt: skip
 
     def loss(self, nets, batch):
