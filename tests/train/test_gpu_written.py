@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from test_recurrent_replay import R2D2
 from test_recurrent_replay import Args as SequenceArgs
 from test_several_learnings import PhasicPolicyGradient
