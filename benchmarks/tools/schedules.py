@@ -24,7 +24,7 @@ import torch
 
 from benchmarks.tools.train_beside import seconds_of
 from cule.programs.figures import new_figure
-from cule.programs.results import append_row, machine
+from cule.programs.results import append_row, command_line, commit, machine, now
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.plan.passes import Passes
 from cule.train.trainer import Trainer
@@ -131,8 +131,10 @@ def main() -> int:
     args = parser.parse_args()
     found = measure(args)
     facts = ("game", "num_envs", "num_steps", "width", "rounds")
-    common = machine(torch.device(args.device), args.num_threads)
-    common |= {name: getattr(args, name) for name in facts}
+    common = {
+        "commit": commit(), "date": now(), **machine(torch.device(args.device), args.num_threads),
+        **{name: getattr(args, name) for name in facts}, "command": command_line(),
+    }  # fmt: skip
     for one in found:
         row = {"mode": "schedules", "seconds": statistics.median(one.seconds), **one.facts}
         append_row(args.results, {**common, **row, "all_seconds": one.seconds})
