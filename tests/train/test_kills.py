@@ -8,7 +8,9 @@ import shutil
 import time
 from pathlib import Path
 
+import continuous
 import pytest
+from on_atari import WRITTEN
 from test_algorithms import PROGRAMS
 from training_runs import assert_same, saved, without_times
 
@@ -20,14 +22,18 @@ KILLED = PROGRAMS | {
     "n-step": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8, "n_step": 2}),
     "LSTM": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 16, "model": "lstm"}),
 }
+# All kinds of algorithms: the examples have V-trace, GAE, and prioritized double DQN with n = 3.
+ALL = KILLED | WRITTEN | {"SAC": (continuous.SAC, continuous.Args, {"n_step": 3})}
 MORE = {"DQN": {"target_every": 7, "epsilon_frames": 4000}, "PPO": {"lag": 1}}
 
 
 def run(name, folder, total_frames):
     """Trains; in a process of its own where it is to be killed."""
-    algorithm, settings, changes = KILLED[name]
+    algorithm, settings, changes = ALL[name]
+    if name in KILLED:
+        changes = {"width": 0.1, **changes}
     train.train(algorithm, settings(
-        device="cpu", width=0.1, num_threads=1, progress=False, plot=False, tensorboard=False,
+        device="cpu", num_threads=1, progress=False, plot=False, tensorboard=False,
         eval_episodes=0, resume=True, num_envs=8, game="breakout", max_episode_frames=150,
         checkpoint_every=500, log_every=5, folder=Path(folder), total_frames=total_frames,
         **changes | MORE.get(name, {}),
@@ -75,7 +81,7 @@ def test_run_killed_twice_is_as_if_never_killed(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.parametrize("name", ALL)
 def test_run_killed_20_times_is_as_if_never_killed(name, tmp_path):
     """In several runs, as each ends after some kills."""
     for number in range(5):
