@@ -5,25 +5,27 @@ The updates themselves are in updates.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from cule.errors import InvalidValue
+from cule.train.algorithm import Nets
 from cule.train.batch import Batch, turns_of
 from cule.train.checks import described
 from cule.train.lowering.evaluation import Evaluation
 from cule.train.lowering.learner import Learner
 from cule.train.lowering.loops import Loops, loops_of
 from cule.train.lowering.method_checks import check_parts, check_tensors
-from cule.train.lowering.networks import by_name
+from cule.train.lowering.networks import NotedNets, UsedNets
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.peak_bytes import PeakBytes
 from cule.train.lowering.replay import Sampling, declare_sampling
+from cule.train.lowering.sandbox import alike
 from cule.train.lowering.updates import Samples, declare_updates, weights_at
-from cule.train.plan.program import Access, Recurrent
+from cule.train.plan.program import Access, Recurrent, Work
 from cule.train.plan.stores import Window
 
 # With more observations at once, a CPU's caches no longer hold what a layer hands to the next.
@@ -105,45 +107,51 @@ def _declare_preparation(
     program, n, loop, count = p.program, p.num_envs, loops.round, loops.steps + 1
     last = (loop.round + 1) * count
     reads = {**windows, **{name: all_[last - count : last] for name, all_ in evaluated.items()}}
-    peak = PeakBytes()
-    asked, names = _probe_preparation(p, reads, peak)
-    reads = {name: access for name, access in reads.items() if name in asked}
+    probe = _probe_preparation(p, reads)
+    reads = {name: access for name, access in reads.items() if name in probe.parts}
+    networks = [name for name in p.learned_names if name in probe.networks]
+    weights = weights_at(p, loop.update)
 
     def function(*read: Any) -> tuple[torch.Tensor, ...]:
         windows_by_name = dict(zip(reads, read, strict=False))
-        values = prepared(p, windows_by_name, read[len(reads) :], set())
-        check_tensors("prepare", values, names)
-        return tuple(values[name] for name in names)
+        nets = UsedNets(**dict(zip(networks, read[len(reads) :], strict=True)))
+        values = prepared(p, windows_by_name, nets, set())
+        check_tensors("prepare", values, probe.results)
+        return tuple(values[name] for name in probe.results)
 
-    preparations = {
+    assert p.prepare is not None
+    written = {
         name: program.recurrent(p.named(name), (loops.steps, n), torch.float32, over="update")
-        for name in names
+        for name in probe.results
     }
     program.operation(
-        p.named("prepare"), function, role="learn", **loop.when, work=peak.work_of(n),
-        reads=[*reads.values(), *weights_at(p, loop.update)],
-        writes=[values[loop.round] for values in preparations.values()],
+        p.named("prepare"), function, role="learn", **loop.when, work=probe.work,
+        reads=[*reads.values(), *(weights[name] for name in networks)],
+        writes=[
+            replace(one[loop.round], same=Prepared(p.prepare, name) if probe.pure else None)
+            for name, one in written.items()
+        ],
     )  # fmt: skip
-    return preparations
+    return written
 
 
 @torch.no_grad()
 def prepared(
-    p: Parts, windows: Mapping[str, Window], modules: Sequence[Any], asked: set[str]
+    p: Parts, windows: Mapping[str, Window], nets: Nets, asked: set[str]
 ) -> Mapping[str, torch.Tensor]:
     """Calls `prepare` and checks its result; adds the names of the parts that it reads to `asked`.
 
     Args:
         p: the parts of the program.
         windows: the windows of the batch's parts, by name.
-        modules: the networks that it gets.
+        nets: the networks that it gets.
         asked: gets the names.
     """
     parts: dict[str, Callable[[], torch.Tensor]] = {
         name: lambda window=window: window.all()  # type: ignore[misc]
         for name, window in windows.items()
     }
-    batch, nets = Batch(parts), by_name(p.learned_names, modules)
+    batch = Batch(parts)
     with p.autocast, p.memories.steps(nets, batch, p.phase.learning):
         assert p.prepare is not None
         values = p.prepare(nets, batch)
@@ -153,18 +161,43 @@ def prepared(
     return values
 
 
-def _probe_preparation(
-    p: Parts, reads: Mapping[str, Access], peak: PeakBytes
-) -> tuple[set[str], list[str]]:
-    """Calls `prepare` with zeros, and measures the memory of the call.
+@dataclass(frozen=True)
+class Prepared:
+    """The key (Access.same) of a result of a `prepare` that depends on what it reads alone."""
 
-    Returns:
-        The parts that it reads, and the names of its results.
+    function: Callable[..., Any]
+    result: str
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What a first call of `prepare`, with zeros, has shown.
+
+    Attributes:
+        parts, networks: the names of the parts of the batch and of the networks that it uses.
+        results: the names of its results.
+        work: the memory that it needs.
+        pure: it draws no random numbers and changes no attributes of the algorithm.
     """
-    asked: set[str] = set()
+
+    parts: set[str]
+    networks: set[str]
+    results: list[str]
+    work: Work
+    pure: bool
+
+
+def _probe_preparation(p: Parts, reads: Mapping[str, Access]) -> Preparation:
+    """Calls `prepare` with zeros.
+
+    Raises:
+        ValueError: it does not return numbers for each step of each env.
+    """
+    asked, peak, before = set[str](), PeakBytes(), p.sandbox.state()
     windows = {name: p.blank(access) for name, access in reads.items()}
+    nets = NotedNets(**dict(zip(p.learned_names, p.learned, strict=True)))
     with peak:
-        result = prepared(p, windows, p.learned, asked)
+        result = prepared(p, windows, nets, asked)
     shape = p.phase.learning.window, p.num_envs
     for name, value in result.items():
         if tuple(value.shape) != shape:
@@ -172,7 +205,8 @@ def _probe_preparation(
                 f"expected prepare to return {name} of shape {shape}, one for each step of each "
                 f"env, got {tuple(value.shape)}"
             )
-    return asked, list(result)
+    pure = alike(p.sandbox.state(), before)
+    return Preparation(asked, nets.noted, list(result), peak.work_of(p.num_envs), pure)
 
 
 def _declare_shuffle(p: Parts, loops: Loops) -> Access:

@@ -24,16 +24,16 @@ from cule.train.lowering.acting import declare_acting, declare_emulating, declar
 from cule.train.lowering.attributes import constant_classes
 from cule.train.lowering.learner import Learner
 from cule.train.lowering.learning_checks import check_logged, check_trained
-from cule.train.lowering.learning_phase import declare_phase
+from cule.train.lowering.learning_phase import Prepared, declare_phase
 from cule.train.lowering.memories import Memories, check_memories
 from cule.train.lowering.method_checks import check_learning, check_names, check_parts
 from cule.train.lowering.networks import Networks, Optimizers
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.replay import Priorities
-from cule.train.lowering.sandbox import Sandbox, constant
+from cule.train.lowering.sandbox import Sandbox, alike, constant
 from cule.train.lowering.versions import Phases, Versions
 from cule.train.nn.frame_ring import FrameRing
-from cule.train.plan.program import Program, Recurrent
+from cule.train.plan.program import Access, Program, Recurrent
 
 
 @dataclass(frozen=True)
@@ -120,15 +120,30 @@ def lower(
             envs=program.object("envs", collector, output=True),
             memories=Memories(declaration, nets),
         )  # fmt: skip
-        learners = _declare_all(
-            [replace(main, phase=phase, number=number) for number, phase in enumerate(phases)]
-        )
+        parts = [replace(main, phase=phase, number=n) for n, phase in enumerate(phases)]
+        program, learners = _declare_all(parts)
         check_logged([name for learner in learners for name in learner.logged])
     objects = (recurrent.object for recurrent in program.recurrents)
     return Lowered(
         program, learners, observation, declaration.stored, main.actors, versions.learnings,
         bytes=sum(one.bytes for one in objects if isinstance(one, Priorities)),
     )  # fmt: skip
+
+
+def _prepared_apart(program: Program, unchanged: bool) -> Program:
+    """The program in which each learning prepares for itself, unless attributes are unchanged.
+
+    What a method leaves in an attribute of the algorithm, another method may read.
+    """
+    if unchanged:
+        return program
+
+    def apart(write: Access) -> Access:
+        return replace(write, same=None) if isinstance(write.same, Prepared) else write
+
+    return program.with_operations(
+        replace(o, writes=tuple(apart(write) for write in o.writes)) for o in program.operations
+    )
 
 
 def _started_by(learning: Learning, latest_start: int | None) -> Learning:
@@ -203,9 +218,10 @@ def _checked_phases(
     return phases
 
 
-def _declare_all(parts: Sequence[Parts]) -> list[Learner]:
-    """Appends all operations to the program; returns the learners."""
+def _declare_all(parts: Sequence[Parts]) -> tuple[Program, list[Learner]]:
+    """Appends all operations to the program; returns it and the learners."""
     main, learners = parts[0], list[Learner]()
+    attributes = main.sandbox.attributes()
     lag = main.phase.learning.lag
     if lag:
         learners.append(declare_phase(main))
@@ -218,4 +234,4 @@ def _declare_all(parts: Sequence[Parts]) -> list[Learner]:
         learners += [declare_phase(p) for p in parts]
     declare_handing_over(main)
     check_names(main.program)
-    return learners
+    return _prepared_apart(main.program, alike(main.sandbox.attributes(), attributes)), learners

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from cule.errors import InvalidValue
+from cule.errors import InvalidValue, MissingPart
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.learning import Copy
@@ -57,6 +58,39 @@ class Networks:
 
 def _bytes(net: nn.Module) -> int:
     return sum(p.numel() * p.element_size() for p in (*net.parameters(), *net.buffers()))
+
+
+class NotedNets(Nets):
+    """Networks for a first call.
+
+    Attributes:
+        noted: the names of those that were used. It is in a slot, as `vars` is for networks only.
+    """
+
+    __slots__ = ("noted",)
+    noted: set[str]
+
+    def __init__(self, **networks: nn.Module):
+        super().__init__(**networks)
+        self.noted = set()
+
+    def __getattribute__(self, name: str) -> Any:
+        get = functools.partial(object.__getattribute__, self)
+        if name == "__dict__":
+            get("noted").update(get(name))
+        elif name in get("__dict__"):
+            get("noted").add(name)
+        return get(name)
+
+
+class UsedNets(Nets):
+    """The networks that a first call has used."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise MissingPart(
+            f"expected a network that was also used in a first call, with zeros "
+            f"({', '.join(vars(self)) or 'none was'}), got {name}"
+        )
 
 
 def by_name(names: Sequence[str], modules: Sequence[nn.Module]) -> Nets:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.utils._pytree import tree_flatten
 
 from cule.errors import InvalidValue
 from cule.train.lowering.attributes import Attributes
@@ -44,6 +46,20 @@ def constant(nets: Mapping[str, nn.Module]) -> Iterator[None]:
         )
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Whether two states are equal."""
+    (values, shape), (others, its) = tree_flatten(one), tree_flatten(other)
+    return shape == its and all(map(_are_equal, values, others))
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    return bool(np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other)
+
+
 class Sandbox:
     """A context manager in which an algorithm's methods can be called without a trace.
 
@@ -56,6 +72,16 @@ class Sandbox:
     def __init__(self, attributes: Attributes, nets: Sequence[nn.Module], device: torch.device):
         self._attributes, self._nets = attributes, nets
         self._devices = [device] if device.type == "cuda" else []
+
+    def attributes(self) -> dict[str, Any]:
+        """The algorithm's attributes, to be compared by alike()."""
+        return self._attributes.state_dict()
+
+    def state(self) -> list[Any]:
+        """The algorithm's attributes and the states of random generators, likewise."""
+        generators = [torch.get_rng_state(), *map(torch.cuda.get_rng_state, self._devices)]
+        numpys = list(np.random.get_state())  # noqa: NPY002
+        return [self.attributes(), random.getstate(), numpys, generators]
 
     @contextmanager
     def __call__(self, tensors: Sequence[torch.Tensor] = ()) -> Iterator[None]:

@@ -40,12 +40,12 @@ class Samples:
     sampling: Sampling | None
 
 
-def weights_at(p: Parts, version: Index) -> list[Access]:
-    """Reads of all networks that a loss gets, in their version at an update."""
-    reads = [net[p.version(name, version)] for name, net in p.trained.items()]
+def weights_at(p: Parts, version: Index) -> dict[str, Access]:
+    """Reads of all networks that a loss gets, by name, in their version at an update."""
+    reads = {name: net[p.version(name, version)] for name, net in p.trained.items()}
     for name, net in p.copied.items():
         copy = p.nets.copies[name][1]
-        reads.append(net[p.version(copy.of, version) // copy.every])
+        reads[name] = net[p.version(copy.of, version) // copy.every]
     return reads
 
 
@@ -172,7 +172,7 @@ def _declare_gradient(
     program.operation(
         p.named("gradient"), function, role="learn", **loop.when, work=learner.work,
         warm_up=function, moments=moments,
-        reads=[*reads.values(), *choice, *weights_at(p, loop.update), before],
+        reads=[*reads.values(), *choice, *weights_at(p, loop.update).values(), before],
         writes=[state[before.first + 1]],
     )  # fmt: skip
 

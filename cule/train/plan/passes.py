@@ -2,7 +2,9 @@
 
 - alias: a copy of an object that is never older than the object needs no memory: its readers read
   the object itself.
-- merge: two writes of the same value (`Access.same`) are computed once, and copied.
+- merge: two writes of the same value (`Access.same`) are computed once: of an operation whose calls
+  all repeat another's at the same steps, readers read what that one writes; where some calls repeat
+  earlier ones, their values are copied.
 - prune: what nobody reads and is no output is not computed, unless it has an effect outside.
 - batch: calls of an operation that do not depend on each other, and that can be made together, are
   one call with a leading dimension. groups.py does it; `batchable` says which operations.
@@ -116,12 +118,47 @@ def merge(program: Program, notes: list[str]) -> Program:
             by_key = {write.same: write for write in first.returned}
             if first is second or first.place > second.place or not by_key.keys() >= set(keys):
                 continue
-            merged = _merged(program, first, [by_key[key] for key in keys], second)
+            sources = [by_key[key] for key in keys]
+            merged = _shared(program, first, sources, second) or _merged(
+                program, first, sources, second
+            )
             if merged is not None:
                 program = merged[0]
                 notes.append(merged[1])
                 break
     return program
+
+
+def _shared(
+    program: Program, first: Operation, sources: Sequence[Access], second: Operation
+) -> tuple[Program, str] | None:
+    """The program without `second`, all of whose calls compute what `first` has at the same steps.
+
+    With a note; None: some do not. The arguments are those of _merged.
+    """
+    if not Polyhedra(program).read_alike(first, second):
+        return None
+    instead = {}
+    for source, write in zip(sources, second.returned, strict=True):
+        mine, its = source.recurrent, write.recurrent
+        alike = (mine.shape, mine.dtype, mine.stack) == (its.shape, its.dtype, its.stack)
+        if not alike or its.output or source.first.text != write.first.text:
+            return None
+        instead[its] = mine
+
+    def read(access: Access) -> Access:
+        return replace(access, recurrent=instead.get(access.recurrent, access.recurrent))
+
+    operations = [
+        _with(o, reads=tuple(read(a) for a in o.reads)) if instead.keys() & _read_by(o) else o
+        for o in program.operations
+        if o is not second
+    ]
+    return program.with_operations(operations), f"{second.name} is {first.name}'s: made once"
+
+
+def _read_by(operation: Operation) -> set[Recurrent]:
+    return {access.recurrent for access in operation.reads}
 
 
 def _merged(

@@ -174,6 +174,20 @@ class Polyhedra:
         pairs = every.apply_range(later).apply_range(every.reverse())
         return pairs.intersect_domain(first).intersect_range(second)
 
+    def read_alike(self, first: Operation, second: Operation) -> bool:
+        """Whether two operations are called at the same times, and read the same in each call."""
+        if first.domain.isl() != second.domain.isl() or len(first.reads) != len(second.reads):
+            return False
+        other = isl.UnionMap(f"{{ {self._op[second]}[t, j] -> {self._op[first]}[t, j] }}")
+        for one, two in zip(first.reads, second.reads, strict=True):
+            read, its = (
+                isl.UnionMap("{ " + self.access_text(operation, access, read=True) + " }")
+                for operation, access in ((first, one), (second, two))
+            )
+            if one.window != two.window or not other.apply_range(read).is_equal(its):
+                return False
+        return True
+
     def accesses_of(
         self, recurrent: Recurrent, operations: Iterable[Operation], kind: str
     ) -> isl.UnionMap:
