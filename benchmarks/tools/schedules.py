@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import time
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ from typing import Any
 
 import torch
 
-from benchmarks.tools.train_beside import seconds_of
 from cule.programs.figures import new_figure
 from cule.programs.results import append_row, command_line, commit, machine, now
 from cule.train.distributed.process_group import ProcessGroup
@@ -58,6 +58,15 @@ def iterations_of(trainer: Trainer) -> Generator[None, None, None]:
             yield
 
 
+def seconds_of(iterations: Generator[None, None, None], device: str) -> float:
+    """How long the next iteration takes."""
+    begun = time.perf_counter()
+    next(iterations)
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+    return time.perf_counter() - begun
+
+
 def prepared(args: argparse.Namespace, n_step: int | None, *, beside: bool) -> Measured:
     """A schedule, with its graphs captured."""
     device = torch.device(args.device)
@@ -76,7 +85,7 @@ def prepared(args: argparse.Namespace, n_step: int | None, *, beside: bool) -> M
     returns = "whole returns" if n_step is None else f"{n_step}-step returns"
     iterations = iterations_of(trainer)
     for _ in range(WARM_UP):
-        seconds_of(iterations, args)
+        seconds_of(iterations, args.device)
     memory, work = trainer.plan.memory, trainer.learner.work
     facts = {
         "n_step": n_step, "beside": bool(beside and n_step), "ring_bytes": memory.ring_bytes,
@@ -93,7 +102,7 @@ def measure(args: argparse.Namespace) -> list[Measured]:
         found += [prepared(args, n_step, beside=beside) for beside in (False, True)]
     for _ in range(args.rounds):
         for one in found:
-            one.seconds.append(seconds_of(one.iterations, args))
+            one.seconds.append(seconds_of(one.iterations, args.device))
     return found
 
 

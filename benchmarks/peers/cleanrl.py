@@ -1,0 +1,99 @@
+"""CleanRL's own ppo_atari.py, as it is in its repository, with the envs and the network of all.
+
+It is a script. Its definitions are executed, its network and its log are replaced, and then its
+main part is executed. Its envs give numpy arrays, so that pictures go over the bus.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import gymnasium
+import torch
+from torch.distributions.categorical import Categorical
+
+from benchmarks.peers.setting import (
+    CLIP,
+    ENTROPY,
+    GAMMA,
+    LAMBDA,
+    LEARNING_RATE,
+    MOST_GRADIENT,
+    VALUE,
+    Policy,
+    Setting,
+)
+
+NAME = "cleanrl.ppo_atari"
+
+
+def run(setting: Setting, iterated: Callable[[], None]) -> None:
+    """Executes the script.
+
+    Raises:
+        ValueError: there is no such file, or it is not as it was in April 2026.
+    """
+    if setting.cleanrl is None:
+        raise ValueError("expected --cleanrl, a folder with CleanRL's repository")
+    root = Path(setting.cleanrl)
+    path = root / "cleanrl" / "ppo_atari.py"
+    *definitions, main = ast.parse(path.read_text()).body
+    if not isinstance(main, ast.If):
+        raise ValueError(f'expected {path} to end with `if __name__ == "__main__":`')
+    module = ModuleType(NAME)
+    module.__file__ = str(path)
+    sys.modules[NAME] = module
+    sys.path.insert(0, str(root))
+    space = vars(module)
+    exec(compile(ast.Module(definitions, []), str(path), "exec"), space)
+
+    class Agent(Policy):
+        def __init__(self, envs: Any):
+            super().__init__(setting, int(envs.single_action_space.n))
+
+        def get_value(self, pictures: torch.Tensor) -> torch.Tensor:
+            return self(pictures)[1]
+
+        def get_action_and_value(
+            self, pictures: torch.Tensor, action: torch.Tensor | None = None
+        ) -> tuple[torch.Tensor, ...]:
+            logits, values = self(pictures)
+            chances = Categorical(logits=logits)
+            action = chances.sample() if action is None else action
+            return action, chances.log_prob(action), chances.entropy(), values
+
+    class Log:
+        def __init__(self, folder: str):
+            pass
+
+        def add_text(self, name: str, text: str) -> None:
+            pass
+
+        def add_scalar(self, name: str, value: Any, step: int) -> None:
+            # The last number that an iteration writes.
+            if name == "charts/SPS":
+                iterated()
+
+    def envs(thunks: list[Any]) -> Any:
+        return setting.env(output="numpy")
+
+    space["Agent"], space["SummaryWriter"] = Agent, Log
+    space["gym"] = SimpleNamespace(
+        spaces=gymnasium.spaces, vector=SimpleNamespace(SyncVectorEnv=envs)
+    )
+    options = {
+        "num-envs": setting.num_envs, "num-steps": setting.num_steps,
+        "num-minibatches": max(1, setting.steps // setting.minibatch),
+        "update-epochs": setting.epochs, "total-timesteps": 10**12,
+        "learning-rate": LEARNING_RATE, "gamma": GAMMA, "gae-lambda": LAMBDA, "clip-coef": CLIP,
+        "ent-coef": ENTROPY, "vf-coef": VALUE, "max-grad-norm": MOST_GRADIENT,
+    }  # fmt: skip
+    on_gpu = setting.device.startswith("cuda")
+    flags = ["--no-torch-deterministic", *([] if on_gpu else ["--no-cuda"])]
+    sys.argv = [str(path), *(f"--{name}={value}" for name, value in options.items()), *flags]
+    exec(compile(ast.Module(main.body, []), str(path), "exec"), space)
