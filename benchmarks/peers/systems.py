@@ -42,8 +42,14 @@ class LogPolicy(Policy):
         return logits.float().log_softmax(1), values[:, 0].float()
 
 
-def by_cule(setting: Setting, iterated: Iterated, lag: int) -> None:
-    """cule.train. RGB frames are stored once, and stacked when they are read."""
+def by_cule(setting: Setting, iterated: Iterated, **options: Any) -> None:
+    """cule.train. RGB frames are stored once, and stacked when they are read.
+
+    Args:
+        setting: in which it trains.
+        iterated: called after each iteration.
+        options: further settings of PPO.
+    """
 
     class Compared(ppo.PPO):
         @classmethod
@@ -56,9 +62,9 @@ def by_cule(setting: Setting, iterated: Iterated, lag: int) -> None:
     args = ppo.Args(
         game=setting.game, device=setting.device, num_envs=setting.num_envs,
         num_steps=setting.num_steps, minibatch_size=setting.minibatch,
-        update_epochs=setting.epochs, lag=lag, bf16=False, total_frames=10**12,
+        update_epochs=setting.epochs, bf16=False, total_frames=10**12,
         learning_rate=LEARNING_RATE, max_grad_norm=MOST_GRADIENT, num_threads=1,
-        memory_budget=None if setting.memory is None else 0.9 * setting.memory,
+        memory_budget=None if setting.memory is None else 0.9 * setting.memory, **options,
     ).on(torch.device(setting.device))  # fmt: skip
     process = ProcessGroup(0, 1, torch.device(setting.device))
     with contextlib.closing(Trainer(Compared, args, process)) as trainer:
@@ -113,8 +119,9 @@ PACKAGES = {
     "rl_games": "rl_games",
 }  # fmt: skip
 SYSTEMS: dict[str, Callable[[Setting, Iterated], None]] = {
-    "cule.train": lambda setting, iterated: by_cule(setting, iterated, 0),
-    "cule.train, lag 1": lambda setting, iterated: by_cule(setting, iterated, 1),
+    "cule.train": by_cule,
+    "cule.train, lag 1": lambda setting, iterated: by_cule(setting, iterated, lag=1),
+    "cule.train, compiled": lambda setting, iterated: by_cule(setting, iterated, compile=True),
     "CleanRL": cleanrl.run,
     "stable-baselines3": by_stable_baselines3,
     "RLlib": rllib.run,
