@@ -64,6 +64,7 @@ SHORTER = {
         "1",
     ],
     "tests.peers": ["--help"],
+    "benchmarks.peers": ["--help"],
     "cule.record": ["--seconds", "0.2", "--quiet"],
     # Of a run that another command makes.
     "cule.train.watch": ["--help"],

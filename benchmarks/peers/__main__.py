@@ -1,4 +1,4 @@
-"""The figures 9 and 10 of TimeRL (Silvestre et al., 2024): PPO by cule.train and by other systems.
+"""The figures 9 and 10 of TimeRL (Silvestre and Pietzuch): PPO by cule.train and by other systems.
 
     python -m benchmarks.peers figure9 --plot figure9.png
     python -m benchmarks.peers figure10 --memory 16 --plot figure10.png

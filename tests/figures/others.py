@@ -20,11 +20,6 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         ],
         NONE,
     ),
-    "docs/benchmarks.md": (
-        "16 32",
-        [],
-        NONE,
-    ),
     "docs/faq.md": (
         "",
         ["has half as"],
