@@ -105,6 +105,20 @@ class Leaving(Counting):
         return super().loss(nets, batch)
 
 
+class Buffered(ActorCritic):
+    """A preparation changes a buffer of a network."""
+
+    def networks(self, num_actions):
+        nets = super().networks(num_actions)
+        nets["critic"].register_buffer("number", torch.zeros(()))
+        return nets
+
+    def values(self, nets, batch):
+        with torch.no_grad():
+            nets.critic.number += 0.01
+        return super().values(nets, batch) + nets.critic.number
+
+
 class OtherSteps(ActorCritic):
     """The critic learns from more steps."""
 
@@ -117,7 +131,9 @@ class LessOften(ActorCritic):
     every = (6, 12)
 
 
-KINDS = (ActorCritic, OfThePolicy, Drawing, Counting, Leaving, OtherSteps, LessOften)
+KINDS = (
+    ActorCritic, OfThePolicy, Drawing, Counting, Leaving, Buffered, OtherSteps, LessOften
+)  # fmt: skip
 
 
 def learned(kind, merge):

@@ -177,7 +177,8 @@ class Preparation:
         parts, networks: the names of the parts of the batch and of the networks that it uses.
         results: the names of its results.
         work: the memory that it needs.
-        pure: it draws no random numbers and changes no attributes of the algorithm.
+        pure: it draws no random numbers and changes neither attributes of the algorithm nor buffers
+            of networks.
     """
 
     parts: set[str]

@@ -78,10 +78,14 @@ class Sandbox:
         return self._attributes.state_dict()
 
     def state(self) -> list[Any]:
-        """The algorithm's attributes and the states of random generators, likewise."""
+        """Attributes, buffers of networks and states of random generators, likewise."""
         generators = [torch.get_rng_state(), *map(torch.cuda.get_rng_state, self._devices)]
         numpys = list(np.random.get_state())  # noqa: NPY002
-        return [self.attributes(), random.getstate(), numpys, generators]
+        buffers = [buffer.clone() for buffer in self._buffers()]
+        return [self.attributes(), buffers, random.getstate(), numpys, generators]
+
+    def _buffers(self) -> list[torch.Tensor]:
+        return [buffer for net in self._nets for buffer in net.buffers()]
 
     @contextmanager
     def __call__(self, tensors: Sequence[torch.Tensor] = ()) -> Iterator[None]:
@@ -90,10 +94,9 @@ class Sandbox:
         Args:
             tensors: further tensors that the block may change.
         """
-        buffers = [buffer for net in self._nets for buffer in net.buffers()]
         attributes = self._attributes.state_dict()
         own, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002
-        with unchanged([*buffers, *tensors]), torch.random.fork_rng(self._devices):
+        with unchanged([*self._buffers(), *tensors]), torch.random.fork_rng(self._devices):
             try:
                 yield
             finally:
