@@ -17,17 +17,7 @@ import gymnasium
 import torch
 from torch.distributions.categorical import Categorical
 
-from benchmarks.peers.setting import (
-    CLIP,
-    ENTROPY,
-    GAMMA,
-    LAMBDA,
-    LEARNING_RATE,
-    MOST_GRADIENT,
-    VALUE,
-    Policy,
-    Setting,
-)
+from benchmarks.peers.setting import Policy, Setting
 
 NAME = "cleanrl.ppo_atari"
 
@@ -90,8 +80,10 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
         "num-envs": setting.num_envs, "num-steps": setting.num_steps,
         "num-minibatches": max(1, setting.steps // setting.minibatch),
         "update-epochs": setting.epochs, "total-timesteps": 10**12,
-        "learning-rate": LEARNING_RATE, "gamma": GAMMA, "gae-lambda": LAMBDA, "clip-coef": CLIP,
-        "ent-coef": ENTROPY, "vf-coef": VALUE, "max-grad-norm": MOST_GRADIENT,
+        "learning-rate": setting.learning_rate, "gamma": setting.gamma,
+        "gae-lambda": setting.gae_lambda, "clip-coef": setting.clip,
+        "ent-coef": setting.entropy_factor, "vf-coef": setting.value_factor,
+        "max-grad-norm": setting.max_grad_norm,
     }  # fmt: skip
     on_gpu = setting.device.startswith("cuda")
     flags = ["--no-torch-deterministic", *([] if on_gpu else ["--no-cuda"])]

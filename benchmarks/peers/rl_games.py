@@ -8,17 +8,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.peers.setting import (
-    CLIP,
-    ENTROPY,
-    GAMMA,
-    LAMBDA,
-    LEARNING_RATE,
-    MOST_GRADIENT,
-    VALUE,
-    Policy,
-    Setting,
-)
+from benchmarks.peers.setting import Policy, Setting
 
 
 def run(setting: Setting, iterated: Callable[[], None]) -> None:
@@ -87,9 +77,10 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
         "config": {
             "name": "compared", "env_name": "cule_batch", "num_actors": setting.num_envs,
             "horizon_length": setting.num_steps, "minibatch_size": setting.minibatch,
-            "mini_epochs": setting.epochs, "learning_rate": LEARNING_RATE, "gamma": GAMMA,
-            "tau": LAMBDA, "e_clip": CLIP, "entropy_coef": ENTROPY, "critic_coef": 2 * VALUE,
-            "grad_norm": MOST_GRADIENT, "truncate_grads": True, "clip_value": False,
+            "mini_epochs": setting.epochs, "learning_rate": setting.learning_rate,
+            "gamma": setting.gamma, "tau": setting.gae_lambda, "e_clip": setting.clip,
+            "entropy_coef": setting.entropy_factor, "critic_coef": 2 * setting.value_factor,
+            "grad_norm": setting.max_grad_norm, "truncate_grads": True, "clip_value": False,
             "normalize_advantage": True, "normalize_input": False, "normalize_value": False,
             "lr_schedule": None, "score_to_win": 10**9, "save_frequency": 0,
             "save_best_after": 10**9, "max_epochs": -1, "print_stats": False, "ppo": True,

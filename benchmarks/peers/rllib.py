@@ -8,17 +8,7 @@ from typing import Any
 import torch
 
 import cule
-from benchmarks.peers.setting import (
-    CLIP,
-    ENTROPY,
-    GAMMA,
-    LAMBDA,
-    LEARNING_RATE,
-    MOST_GRADIENT,
-    VALUE,
-    Policy,
-    Setting,
-)
+from benchmarks.peers.setting import Policy, Setting
 from cule.registration import make_vector_env
 
 
@@ -63,8 +53,10 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
         .learners(num_learners=0, num_gpus_per_learner=on_gpu)
         .training(
             train_batch_size_per_learner=setting.steps, minibatch_size=setting.minibatch,
-            num_epochs=setting.epochs, lr=LEARNING_RATE, gamma=GAMMA, lambda_=LAMBDA,
-            clip_param=CLIP, vf_loss_coeff=VALUE, entropy_coeff=ENTROPY, grad_clip=MOST_GRADIENT,
+            num_epochs=setting.epochs, lr=setting.learning_rate, gamma=setting.gamma,
+            lambda_=setting.gae_lambda, clip_param=setting.clip,
+            vf_loss_coeff=setting.value_factor, entropy_coeff=setting.entropy_factor,
+            grad_clip=setting.max_grad_norm,
             use_kl_loss=False,
         )
         .rl_module(rl_module_spec=RLModuleSpec(module_class=Module))

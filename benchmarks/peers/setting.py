@@ -12,10 +12,6 @@ from torch import nn
 
 import cule
 
-LEARNING_RATE, GAMMA, LAMBDA, CLIP, ENTROPY, VALUE, MOST_GRADIENT = (
-    2.5e-4, 0.99, 0.95, 0.1, 0.01, 0.5, 0.5
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Setting:
@@ -32,6 +28,8 @@ class Setting:
             grey ones.
         memory: GiB of the device's memory that may be used; None: all.
         cleanrl: a folder that holds CleanRL's repository; None: CleanRL is not measured.
+        learning_rate, gamma, gae_lambda, clip, entropy_factor, value_factor, max_grad_norm: of PPO;
+            the factors are those of losses.
     """
 
     game: str = "pong"
@@ -45,6 +43,13 @@ class Setting:
     size: tuple[int, int] | None = None
     memory: float | None = None
     cleanrl: str | None = None
+    learning_rate: float = 2.5e-4
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip: float = 0.1
+    entropy_factor: float = 0.01
+    value_factor: float = 0.5
+    max_grad_norm: float = 0.5
 
     @property
     def steps(self) -> int:

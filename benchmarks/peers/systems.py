@@ -14,18 +14,7 @@ import torch
 from torch import nn
 
 from benchmarks.peers import cleanrl, rl_games, rllib, torchrl
-from benchmarks.peers.setting import (
-    CLIP,
-    ENTROPY,
-    GAMMA,
-    LAMBDA,
-    LEARNING_RATE,
-    MOST_GRADIENT,
-    VALUE,
-    Body,
-    Policy,
-    Setting,
-)
+from benchmarks.peers.setting import Body, Policy, Setting
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.trainer import Trainer
 from examples.ppo import ppo
@@ -63,7 +52,7 @@ def by_cule(setting: Setting, iterated: Iterated, **options: Any) -> None:
         game=setting.game, device=setting.device, num_envs=setting.num_envs,
         num_steps=setting.num_steps, minibatch_size=setting.minibatch,
         update_epochs=setting.epochs, bf16=False, total_frames=10**12,
-        learning_rate=LEARNING_RATE, max_grad_norm=MOST_GRADIENT, num_threads=1,
+        learning_rate=setting.learning_rate, max_grad_norm=setting.max_grad_norm, num_threads=1,
         memory_budget=None if setting.memory is None else 0.9 * setting.memory, **options,
     ).on(torch.device(setting.device))  # fmt: skip
     process = ProcessGroup(0, 1, torch.device(setting.device))
@@ -103,9 +92,10 @@ def by_stable_baselines3(setting: Setting, iterated: Iterated) -> None:
 
     env = AtariVecEnv(setting.game, setting.num_envs, setting.device, **setting.pictures)
     model = stable_baselines3.PPO(
-        "CnnPolicy", env, learning_rate=LEARNING_RATE, n_steps=setting.num_steps,
-        batch_size=setting.minibatch, n_epochs=setting.epochs, gamma=GAMMA, gae_lambda=LAMBDA,
-        clip_range=CLIP, ent_coef=ENTROPY, vf_coef=VALUE, max_grad_norm=MOST_GRADIENT,
+        "CnnPolicy", env, learning_rate=setting.learning_rate, n_steps=setting.num_steps,
+        batch_size=setting.minibatch, n_epochs=setting.epochs, gamma=setting.gamma,
+        gae_lambda=setting.gae_lambda, clip_range=setting.clip, ent_coef=setting.entropy_factor,
+        vf_coef=setting.value_factor, max_grad_norm=setting.max_grad_norm,
         device=setting.device,
         policy_kwargs={"features_extractor_class": Features, "net_arch": [],
                        "normalize_images": False},

@@ -6,17 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from benchmarks.peers.setting import (
-    CLIP,
-    ENTROPY,
-    GAMMA,
-    LAMBDA,
-    LEARNING_RATE,
-    MOST_GRADIENT,
-    VALUE,
-    Policy,
-    Setting,
-)
+from benchmarks.peers.setting import Policy, Setting
 
 
 def run(setting: Setting, iterated: Callable[[], None]) -> None:
@@ -53,8 +43,8 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
     actor = Actor(body, TensorDictModule(net.actor, ["features"], ["logits"]), chances)
     critic = SafeSequential(body, TensorDictModule(net.critic, ["features"], ["state_value"]))
     loss = ClipPPOLoss(
-        actor, critic, clip_epsilon=CLIP, entropy_coeff=ENTROPY, critic_coeff=VALUE,
-        normalize_advantage=True,
+        actor, critic, clip_epsilon=setting.clip, entropy_coeff=setting.entropy_factor,
+        critic_coeff=setting.value_factor, normalize_advantage=True,
     )  # fmt: skip
     collector = Collector(
         env, actor, frames_per_batch=setting.steps, total_frames=10**12, device=setting.device,
@@ -67,9 +57,9 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
     trainer = PPOTrainer(
         collector=collector, total_frames=10**12, frame_skip=4, loss_module=loss,
         optim_steps_per_batch=max(1, setting.steps // setting.minibatch),
-        optimizer=torch.optim.Adam(net.parameters(), lr=LEARNING_RATE, eps=1e-5),
-        num_epochs=setting.epochs, clip_norm=MOST_GRADIENT, progress_bar=False,
-        gamma=GAMMA, lmbda=LAMBDA, replay_buffer=steps, enable_logging=False,
+        optimizer=torch.optim.Adam(net.parameters(), lr=setting.learning_rate, eps=1e-5),
+        num_epochs=setting.epochs, clip_norm=setting.max_grad_norm, progress_bar=False,
+        gamma=setting.gamma, lmbda=setting.gae_lambda, replay_buffer=steps, enable_logging=False,
         save_trainer_interval=10**12,
     )  # fmt: skip
     trainer.register_op("post_steps", lambda: iterated())
