@@ -151,10 +151,6 @@ class Index:
         """This, or `least` if that is more."""
         return maximum(self, least)
 
-    def at_most(self, most: Whole) -> Index:
-        """This, or `most` if that is less."""
-        return minimum(self, most)
-
     def with_t(self, t: Index) -> Index:
         """The same expression with `t` in place of t."""
         if self.kind == "t":
