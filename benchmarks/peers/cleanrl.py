@@ -22,6 +22,42 @@ from benchmarks.peers.setting import Policy, Setting
 NAME = "cleanrl.ppo_atari"
 
 
+class Agent(Policy):
+    """The network with the methods that the script calls."""
+
+    def get_value(self, pictures: torch.Tensor) -> torch.Tensor:
+        """Values (n, 1)."""
+        return self(pictures)[1]
+
+    def get_action_and_value(
+        self, pictures: torch.Tensor, action: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, ...]:
+        """Actions, logarithms of their probabilities, entropies, (n,) each, and values (n, 1)."""
+        logits, values = self(pictures)
+        chances = Categorical(logits=logits)
+        action = chances.sample() if action is None else action
+        return action, chances.log_prob(action), chances.entropy(), values
+
+
+class Log:
+    """In place of the script's SummaryWriter.
+
+    Args:
+        iterated: called after the last number of an iteration.
+    """
+
+    def __init__(self, iterated: Callable[[], None]):
+        self.iterated = iterated
+
+    def add_text(self, name: str, text: str) -> None:
+        """Keeps nothing."""
+
+    def add_scalar(self, name: str, value: Any, step: int) -> None:
+        """Notes the last number."""
+        if name == "charts/SPS":
+            self.iterated()
+
+
 def run(setting: Setting, iterated: Callable[[], None]) -> None:
     """Executes the script.
 
@@ -41,41 +77,18 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
     sys.path.insert(0, str(root))
     space = vars(module)
     exec(compile(ast.Module(definitions, []), str(path), "exec"), space)
+    vector = SimpleNamespace(SyncVectorEnv=lambda thunks: setting.env(output="numpy"))
+    space |= {
+        "Agent": lambda envs: Agent(setting, int(envs.single_action_space.n)),
+        "SummaryWriter": lambda folder: Log(iterated),
+        "gym": SimpleNamespace(spaces=gymnasium.spaces, vector=vector),
+    }
+    sys.argv = [str(path), *options_of(setting)]
+    exec(compile(ast.Module(main.body, []), str(path), "exec"), space)
 
-    class Agent(Policy):
-        def __init__(self, envs: Any):
-            super().__init__(setting, int(envs.single_action_space.n))
 
-        def get_value(self, pictures: torch.Tensor) -> torch.Tensor:
-            return self(pictures)[1]
-
-        def get_action_and_value(
-            self, pictures: torch.Tensor, action: torch.Tensor | None = None
-        ) -> tuple[torch.Tensor, ...]:
-            logits, values = self(pictures)
-            chances = Categorical(logits=logits)
-            action = chances.sample() if action is None else action
-            return action, chances.log_prob(action), chances.entropy(), values
-
-    class Log:
-        def __init__(self, folder: str):
-            pass
-
-        def add_text(self, name: str, text: str) -> None:
-            pass
-
-        def add_scalar(self, name: str, value: Any, step: int) -> None:
-            # The last number that an iteration writes.
-            if name == "charts/SPS":
-                iterated()
-
-    def envs(thunks: list[Any]) -> Any:
-        return setting.env(output="numpy")
-
-    space["Agent"], space["SummaryWriter"] = Agent, Log
-    space["gym"] = SimpleNamespace(
-        spaces=gymnasium.spaces, vector=SimpleNamespace(SyncVectorEnv=envs)
-    )
+def options_of(setting: Setting) -> list[str]:
+    """The script's options."""
     options = {
         "num-envs": setting.num_envs, "num-steps": setting.num_steps,
         "num-minibatches": max(1, setting.steps // setting.minibatch),
@@ -87,5 +100,4 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
     }  # fmt: skip
     on_gpu = setting.device.startswith("cuda")
     flags = ["--no-torch-deterministic", *([] if on_gpu else ["--no-cuda"])]
-    sys.argv = [str(path), *(f"--{name}={value}" for name, value in options.items()), *flags]
-    exec(compile(ast.Module(main.body, []), str(path), "exec"), space)
+    return [*(f"--{name}={value}" for name, value in options.items()), *flags]
