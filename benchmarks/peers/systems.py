@@ -52,7 +52,9 @@ def by_cule(setting: Setting, iterated: Iterated, **options: Any) -> None:
         game=setting.game, device=setting.device, num_envs=setting.num_envs,
         num_steps=setting.num_steps, minibatch_size=setting.minibatch,
         update_epochs=setting.epochs, bf16=False, total_frames=10**12,
-        learning_rate=setting.learning_rate, max_grad_norm=setting.max_grad_norm, num_threads=1,
+        learning_rate=setting.learning_rate, gamma=setting.gamma, gae_lambda=setting.gae_lambda,
+        clip_coef=setting.clip, ent_coef=setting.entropy_factor, vf_coef=setting.value_factor,
+        max_grad_norm=setting.max_grad_norm, num_threads=1,
         memory_budget=None if setting.memory is None else 0.9 * setting.memory, **options,
     ).on(torch.device(setting.device))  # fmt: skip
     process = ProcessGroup(0, 1, torch.device(setting.device))

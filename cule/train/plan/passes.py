@@ -136,6 +136,8 @@ def _shared(
 
     With a note; None: some do not. The arguments are those of _merged.
     """
+    if first.domain.isl() != second.domain.isl():
+        return None
     if not Polyhedra(program).read_alike(first, second):
         return None
     instead = {}
@@ -147,18 +149,15 @@ def _shared(
         instead[its] = mine
 
     def read(access: Access) -> Access:
-        return replace(access, recurrent=instead.get(access.recurrent, access.recurrent))
+        other = instead.get(access.recurrent)
+        return access if other is None else replace(access, recurrent=other)
 
     operations = [
-        _with(o, reads=tuple(read(a) for a in o.reads)) if instead.keys() & _read_by(o) else o
+        _with(o, reads=tuple(read(a) for a in o.reads))
         for o in program.operations
         if o is not second
     ]
     return program.with_operations(operations), f"{second.name} is {first.name}'s: made once"
-
-
-def _read_by(operation: Operation) -> set[Recurrent]:
-    return {access.recurrent for access in operation.reads}
 
 
 def _merged(
