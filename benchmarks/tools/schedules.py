@@ -73,6 +73,7 @@ def prepared(args: argparse.Namespace, n_step: int | None, *, beside: bool) -> M
     settings = reinforce.Args(
         game=args.game, device=args.device, num_envs=args.num_envs, num_steps=args.num_steps,
         n_step=n_step, num_threads=args.num_threads, width=args.width, total_frames=10**12,
+        multiprocessors=args.multiprocessors,
     ).on(device)  # fmt: skip
     settings.check(1)
     on_gpu, before = device.type == "cuda", 0
@@ -134,12 +135,13 @@ def main() -> int:
     parser.add_argument("--n-step", type=int, nargs="+", default=[8, 64])
     parser.add_argument("--width", type=float, default=1.0)
     parser.add_argument("--num-threads", type=int, default=1, help="of envs on a CPU")
+    parser.add_argument("--multiprocessors", type=int, default=0, help="of a GPU, for emulation")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--results", type=Path, default=Path("schedules.jsonl"))
     parser.add_argument("--plot", type=Path, default=None)
     args = parser.parse_args()
     found = measure(args)
-    facts = ("game", "num_envs", "num_steps", "width", "rounds")
+    facts = ("game", "num_envs", "num_steps", "width", "multiprocessors", "rounds")
     common = {
         "commit": commit(), "date": now(), **machine(torch.device(args.device), args.num_threads),
         **{name: getattr(args, name) for name in facts}, "command": command_line(),

@@ -110,7 +110,38 @@ class CudaStreams:
             torch.cuda.graph(graph, stream=own, capture_error_mode="thread_local"),
         ):
             function()
-        return graph.replay
+        # A capture begins with writing to what all graphs read of torch's generator, on its stream.
+        own.synchronize()
+        return _Replay(graph, self.device)
+
+
+# By the number of a device: the stream of the last replay that drew random numbers, and an event
+# after it.
+_last_draw: dict[int, tuple[torch.cuda.Stream, torch.cuda.Event]] = {}
+
+
+class _Replay:
+    """Replays a graph; one that draws random numbers comes after all earlier ones that do.
+
+    A replay writes the offset of torch's generator to one place of the device, from which the
+    kernels of all graphs read it. Another replay must not write there meanwhile.
+    """
+
+    def __init__(self, graph: torch.cuda.CUDAGraph, device: torch.device):
+        self.graph, self.device = graph, device
+        self._draws = True  # until it is known
+
+    def __call__(self) -> None:
+        stream = torch.cuda.current_stream(self.device)
+        number = stream.device_index
+        last, generator = _last_draw.get(number), torch.cuda.default_generators[number]
+        if self._draws and last is not None and last[0] != stream:
+            stream.wait_event(last[1])
+        offset = generator.get_offset()
+        self.graph.replay()
+        self._draws = generator.get_offset() != offset
+        if self._draws:
+            _last_draw[number] = stream, stream.record_event()
 
 
 class _Waits:
