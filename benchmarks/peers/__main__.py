@@ -37,7 +37,7 @@ AXES: dict[str, tuple[float, ...]] = {
     "num_steps": (125, 250, 500, 1000), "num_envs": (256, 512, 1024, 2048),
     "width": (0.5, 1, 2, 4), "depth": (1, 2, 4, 8),
 }  # fmt: skip
-SIZES = ((42, 32), (84, 64), (105, 80), (210, 160), (420, 320), (840, 640))
+SIZES = ((84, 64), (105, 80), (210, 160), (420, 320), (840, 640))
 
 
 def installed(cleanrl: str | None) -> list[str]:

@@ -4,7 +4,8 @@
 
 REINFORCE with returns of all `--num-steps` steps learns after them; with n-step returns gradients
 are computed beside the steps that follow. The latter is also measured with that pass switched off
-(`Passes(beside=False)`). Iterations are in turns. Appends a row for each to `--results`: seconds of
+(`Passes(beside=False)`), and on a GPU with `--apart` on multiprocessors that only act and others
+that only learn. Iterations are in turns. Appends a row for each to `--results`: seconds of
 an iteration, the plan's rings and what gradients need, and on a GPU the most memory that torch
 allocated from the trainer's construction on.
 """
@@ -26,6 +27,7 @@ import torch
 from cule.programs.figures import new_figure
 from cule.programs.results import append_row, command_line, commit, machine, now
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.layout import Layout
 from cule.train.plan.passes import Passes
 from cule.train.trainer import Trainer
 from examples.reinforce import reinforce
@@ -67,33 +69,36 @@ def seconds_of(iterations: Generator[None, None, None], device: str) -> float:
     return time.perf_counter() - begun
 
 
-def prepared(args: argparse.Namespace, n_step: int | None, *, beside: bool) -> Measured:
+def prepared(
+    args: argparse.Namespace, n_step: int | None, *, beside: bool, layout: str = "together"
+) -> Measured:
     """A schedule, with its graphs captured."""
     device = torch.device(args.device)
     settings = reinforce.Args(
         game=args.game, device=args.device, num_envs=args.num_envs, num_steps=args.num_steps,
         n_step=n_step, num_threads=args.num_threads, width=args.width, total_frames=10**12,
-        multiprocessors=args.multiprocessors,
+        layout=layout,
     ).on(device)  # fmt: skip
     settings.check(1)
     on_gpu, before = device.type == "cuda", 0
     if on_gpu:
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
-    trainer = Trainer(
-        reinforce.Reinforce, settings, ProcessGroup(0, 1, device), Passes(beside=beside)
-    )
+    processes = ProcessGroup(0, 1, device, Layout.parse(layout))
+    trainer = Trainer(reinforce.Reinforce, settings, processes, Passes(beside=beside))
     returns = "whole returns" if n_step is None else f"{n_step}-step returns"
     iterations = iterations_of(trainer)
     for _ in range(WARM_UP):
         seconds_of(iterations, args.device)
     memory, work = trainer.plan.memory, trainer.learner.work
     facts = {
-        "n_step": n_step, "beside": bool(beside and n_step), "ring_bytes": memory.ring_bytes,
+        "n_step": n_step, "beside": bool(beside and n_step), "layout": layout,
+        "ring_bytes": memory.ring_bytes,
         "gradient_bytes": work.at_once * work.bytes_each,
         "peak_bytes": torch.cuda.max_memory_allocated(device) - before if on_gpu else None,
     }  # fmt: skip
-    return Measured(returns + (", beside" if facts["beside"] else ""), facts, iterations, [])
+    name = returns + (", beside" if facts["beside"] else "")
+    return Measured(name + f", {layout}" * (layout != "together"), facts, iterations, [])
 
 
 def measure(args: argparse.Namespace) -> list[Measured]:
@@ -101,6 +106,9 @@ def measure(args: argparse.Namespace) -> list[Measured]:
     found = [prepared(args, None, beside=False)]
     for n_step in args.n_step:
         found += [prepared(args, n_step, beside=beside) for beside in (False, True)]
+        found += [
+            prepared(args, n_step, beside=True, layout=f"apart:{each}") for each in args.apart
+        ]
     for _ in range(args.rounds):
         for one in found:
             one.seconds.append(seconds_of(one.iterations, args.device))
@@ -135,13 +143,15 @@ def main() -> int:
     parser.add_argument("--n-step", type=int, nargs="+", default=[8, 64])
     parser.add_argument("--width", type=float, default=1.0)
     parser.add_argument("--num-threads", type=int, default=1, help="of envs on a CPU")
-    parser.add_argument("--multiprocessors", type=int, default=0, help="of a GPU, for emulation")
+    parser.add_argument(
+        "--apart", type=int, nargs="*", default=[], help="also with so many multiprocessors to act"
+    )
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--results", type=Path, default=Path("schedules.jsonl"))
     parser.add_argument("--plot", type=Path, default=None)
     args = parser.parse_args()
     found = measure(args)
-    facts = ("game", "num_envs", "num_steps", "width", "multiprocessors", "rounds")
+    facts = ("game", "num_envs", "num_steps", "width", "rounds")
     common = {
         "commit": commit(), "date": now(), **machine(torch.device(args.device), args.num_threads),
         **{name: getattr(args, name) for name in facts}, "command": command_line(),

@@ -24,8 +24,8 @@ LAYOUTS: Mapping[str, str] = {
     "decoupled:3+1": "three GPUs act, the fourth learns; `decoupled:[0,2]+[1]` names the GPUs",
 }
 LAYOUT_HELP = (
-    "who acts and who learns; apart and decoupled need a lag of 1. "
-    + ". ".join(f"{name}: {what}" for name, what in LAYOUTS.items())
+    "who acts and who learns; decoupled needs a lag of 1, and apart this or learning beside the "
+    "steps that follow. " + ". ".join(f"{name}: {what}" for name, what in LAYOUTS.items())
 ).replace("`", "")
 _COUNT = r"\d+"
 _LIST = r"\[\d+(?:,\d+)*\]"
@@ -157,7 +157,10 @@ class Layout:
 
     @property
     def lags(self) -> bool:
-        """Whether acting goes on while others learn, so that a lag of 1 is needed."""
+        """Whether acting goes on while others learn.
+
+        That needs a lag of 1, or with `apart` learning beside the steps that follow.
+        """
         return self.kind in ("apart", "decoupled")
 
     def processes(self, size: int) -> Sequence[tuple[Instance, ...]]:

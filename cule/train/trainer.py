@@ -40,12 +40,13 @@ SEED_STRIDE = 1_000_003
 
 
 def check_lag(layout: Layout, learning: Learning) -> None:
-    """Checks that learning has a lag of 1 with a layout that acts and learns at the same time.
+    """Checks that learning can go on while a layout's other parts act.
 
     Raises:
-        ValueError: it has no lag.
+        ValueError: it has no lag, and with `apart` is not beside the steps either.
     """
-    if layout.lags and learning.lag != 1:
+    beside = learning.beside if layout.kind == "apart" else learning.lag == 1
+    if layout.lags and not beside:
         raise InvalidValue(
             f"expected a lag of 1 with the layout {layout}, where acting goes on while others "
             f"learn (--lag 1), got {learning.lag}"

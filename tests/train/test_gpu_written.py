@@ -28,6 +28,10 @@ KINDS = {
     "prioritized lag": (dqn.DQN, dqn.Args, {**DQN, "prioritized": True, "lag": 1}),
     **WRITTEN,
     "beside": (reinforce.Reinforce, reinforce.Args, {"num_steps": 16, "n_step": 4, "width": 0.25}),
+    "beside apart": (
+        reinforce.Reinforce, reinforce.Args,
+        {"num_steps": 16, "n_step": 4, "width": 0.25, "layout": "apart:64"},
+    ),
     "memory": (
         ppo.PPO, ppo.Args,
         {"num_steps": 8, "minibatch_size": 64, "model": "lstm", "width": 0.25},
