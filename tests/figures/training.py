@@ -30,7 +30,7 @@ SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, ACTING, LEARNING, PROCESSES, ONE_
 NUMBERS = "0 1 2 4 8 16 18 20 21 32 64 66 80 81 120 128 129 1,200 2016 2024"
 GIVEN = {
     "(9.1 MiB, not 57.3)": "of the two plans above",
-    "(104.7 MiB, not 1.6 GiB)": "of the two plans above",
+    "(159.4 MiB, not 2.3 GiB)": "of the two plans above",
     "(15.6 MiB in place of 9.1)": "of a plan, by test_explained.py",
     "| double DQN, `--double": "no measurement",
     "200 million frames of Pong": "a setting",

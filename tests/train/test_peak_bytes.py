@@ -6,13 +6,14 @@ import functools
 
 import pytest
 import torch
+from test_algorithms import PROGRAMS, TINY
 from test_several_learnings import layers
 from walker import Corridor
 
 from cule import train
 from cule.errors import Refusal
 from cule.train.distributed.process_group import ProcessGroup
-from cule.train.lowering.peak_bytes import PeakBytes
+from cule.train.lowering.peak_bytes import PeakBytes, bytes_each
 from cule.train.nn.models import sample
 from cule.train.trainer import Trainer
 
@@ -54,6 +55,58 @@ def test_layers_one_after_the_other_need_two_at_a_time():
     with torch.no_grad(), PeakBytes() as peak:
         net(inputs)
     assert peak.peak == 2 * 32 * 256 * 4
+
+
+def test_what_is_saved_for_gradients_counts_until_they_are_computed():
+    weights = torch.zeros(1000, requires_grad=True)
+    with PeakBytes() as peak, peak.saving():
+        # exp() saves its result, of which nothing else knows any more after the sum.
+        loss = weights.exp().sum()
+        assert peak.bytes == 4004
+        torch.autograd.grad(loss, weights)
+        assert peak.bytes == 4
+    assert peak.peak > 8000
+
+
+def test_what_each_row_needs_is_the_difference_of_two_calls():
+    net = torch.nn.Linear(100, 50)
+
+    def needs(rows):
+        with PeakBytes() as peak, peak.saving():
+            loss = net(torch.zeros(rows, 100)).tanh().sum()
+            torch.autograd.grad(loss, list(net.parameters()))
+        return peak
+
+    few, more, weights = needs(2), needs(5), 4 * 101 * 50
+    # The inputs, and results of both layers.
+    assert bytes_each(few, more, 3) == 4 * (100 + 2 * 50)
+    assert few.peak > weights
+    assert 0 <= needs(200).peak - 200 * bytes_each(few, more, 3) < weights
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_gradient_needs_what_is_planned_for_it(name, device):
+    """And no more than gradients of weights besides, which the plan counts with the networks."""
+    algorithm, settings, own = PROGRAMS[name]
+    place = torch.device(device)
+    changes = {**TINY, **own, "num_envs": 32, "device": device, "cuda_graphs": False}
+    trainer = Trainer(algorithm, settings(**changes).on(place), ProcessGroup(0, 1, place))
+    learner, found = trainer.learner, []
+    compute = learner.compute_gradient
+
+    def measured(*arguments):
+        with PeakBytes() as peak, peak.saving():
+            compute(*arguments)
+        found.append(peak.peak)
+
+    learner.compute_gradient = measured
+    while not found:
+        trainer.iterate()
+    planned = learner.work.at_once * learner.work.bytes_each
+    assert planned <= found[0] + 10_000
+    assert found[0] <= planned + 4 * trainer.nets.weights.gradient.numel() + 10_000
+    trainer.close()
 
 
 def test_compiled_functions_work_inside():

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from cule.errors import InvalidValue
 from cule.train.algorithm import Nets
-from cule.train.batch import Rows
+from cule.train.batch import Batch, Rows
 from cule.train.checks import described
 from cule.train.lowering.learning_checks import check_priorities
 from cule.train.lowering.method_checks import check_loss, strange_weights
 from cule.train.lowering.parts import Parts
+from cule.train.lowering.peak_bytes import PeakBytes, bytes_each
+
+# The rows of the two calls of a loss by which the memory of a row is measured.
+FEW, MORE = 2, 4
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,7 @@ class LossProbe:
         names: what is logged of each update: what it returns besides "loss" and "priorities", and
             "grad_norm".
         used: the parts of a batch that it reads.
-        bytes_each: bytes that a row's activations take.
+        bytes_each: the most bytes in use of a row, at any moment of the loss and its gradient.
     """
 
     names: tuple[str, ...]
@@ -32,32 +38,50 @@ class LossProbe:
 
 
 def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
-    """Computes the loss and the gradient of a few rows.
+    """Computes the loss and the gradient of a few rows, and of more.
 
     Raises:
         ValueError: the loss is not a scalar with a gradient, reads what there is not or changes it,
             or does not depend on all networks and on nothing else.
     """
-    saved_bytes: dict[int, int] = {}
+    few, more = min(rows.count, FEW), min(rows.count, MORE)
+    batch, needs = rows.batch(0, few), PeakBytes()
+    values, gradients = _computed(p, nets, batch, needs)
+    check_priorities(values, few, p.phase.learning.prioritized)
+    _check_reached(p, nets, gradients)
+    if batch.changed:
+        raise InvalidValue(
+            "expected loss not to change in place what it reads of a batch, got "
+            f"{', '.join(batch.changed)} changed"
+        )
+    each = -(-needs.peak // few)
+    if more > few:
+        needs_more = PeakBytes()
+        _computed(p, nets, rows.batch(0, more), needs_more)
+        each = bytes_each(needs, needs_more, more - few)
+    names = (*(name for name in values if name not in ("loss", "priorities")), "grad_norm")
+    return LossProbe(names, tuple(sorted(batch.asked)), each)
 
-    def note_saved(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        saved_bytes[storage.data_ptr()] = storage.nbytes()
-        return tensor
 
-    count, used = min(rows.count, 2), p.nets.weights.used
-    batch = rows.batch(0, count)
-    hooks = torch.autograd.graph.saved_tensors_hooks(note_saved, lambda tensor: tensor)
-    with p.autocast, hooks:
+def _computed(
+    p: Parts, nets: Nets, batch: Batch, needs: PeakBytes
+) -> tuple[dict[str, Any], list[torch.Tensor | None]]:
+    """What the loss returns, and the gradients of the weights that are used."""
+    used = p.nets.weights.used
+    with needs, p.autocast, needs.saving():
         values = p.loss(nets, batch)
         check_loss(values)
-        check_priorities(values, count, p.phase.learning.prioritized)
         if others := strange_weights(values["loss"], used):
             raise InvalidValue(
                 "expected the loss to depend on weights of networks() only, got one that needs "
                 f"the gradient of {described(others[0])}, which nothing would train"
             )
-        gradients = torch.autograd.grad(values["loss"], used, allow_unused=True)
+        return values, list(torch.autograd.grad(values["loss"], used, allow_unused=True))
+
+
+def _check_reached(p: Parts, nets: Nets, gradients: Sequence[torch.Tensor | None]) -> None:
+    """Checks that there are gradients for each network that is trained."""
+    used = p.nets.weights.used
     reached = {p for p, gradient in zip(used, gradients, strict=True) if gradient is not None}
     for name, net in vars(nets).items():
         if name in p.trained and name not in p.trains:
@@ -68,12 +92,3 @@ def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
                 f"expected the loss to depend on each network's weights, but it does not on those "
                 f"of {name}"
             )
-    if batch.changed:
-        raise InvalidValue(
-            "expected loss not to change in place what it reads of a batch, got "
-            f"{', '.join(batch.changed)} changed"
-        )
-    weights = {p.untyped_storage().data_ptr() for p in used}
-    activations = sum(size for address, size in saved_bytes.items() if address not in weights)
-    names = (*(name for name in values if name not in ("loss", "priorities")), "grad_norm")
-    return LossProbe(names, tuple(sorted(batch.asked)), activations // count)

@@ -1,4 +1,4 @@
-"""How much memory a call needs while it runs."""
+"""How much memory a call needs while it runs, and how much of it each row."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ class PeakBytes(TorchDispatchMode):
     Attributes:
         bytes: of those that are in use.
         peak: the most that were in use at the same time.
+        course: `bytes` after each tensor that was made.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.bytes = self.peak = 0
+        self.course: list[int] = []
         # Tensors in use, and bytes, of each piece of memory.
         self._used: dict[int, list[int]] = {}
 
@@ -50,8 +52,24 @@ class PeakBytes(TorchDispatchMode):
         # It may have grown, as by resize_.
         self.bytes += size - used[1]
         self.peak = max(self.peak, self.bytes)
+        self.course.append(self.bytes)
         used[0], used[1] = used[0] + 1, size
         weakref.finalize(tensor, self._forget, key)
+
+    def saving(self) -> torch.autograd.graph.saved_tensors_hooks:
+        """A context in which what is saved for gradients counts until these are computed.
+
+        torch saves results of operations as tensors of its own with the same memory.
+        """
+
+        def saved(tensor: torch.Tensor) -> torch.Tensor:
+            for one, storage in _storages(tensor):
+                if storage._cdata in self._used:
+                    self._used[storage._cdata][0] += 1
+                    weakref.finalize(one, self._forget, storage._cdata)
+            return tensor
+
+        return torch.autograd.graph.saved_tensors_hooks(saved, lambda tensor: tensor)
 
     def _forget(self, key: int) -> None:
         used = self._used[key]
@@ -63,6 +81,18 @@ class PeakBytes(TorchDispatchMode):
     def work_of(self, rows: int) -> Work:
         """The memory of a call for so many rows, which are all computed at once."""
         return Work(rows, -(-self.peak // rows), least=rows)
+
+
+def bytes_each(few: PeakBytes, more: PeakBytes, rows: int) -> int:
+    """The most bytes in use of each row, by two calls, the second of which had so many more.
+
+    What both need alike, such as gradients of weights, is not among them.
+    """
+    if len(few.course) == len(more.course):
+        most = max((b - a for a, b in zip(few.course, more.course, strict=True)), default=0)
+    else:
+        most = more.peak - few.peak
+    return max(0, -(-most // rows))
 
 
 def _storages(values: Any) -> Iterator[tuple[torch.Tensor, torch.UntypedStorage]]:

@@ -135,8 +135,8 @@ class Weights:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the parameters, the gradients and an optimizer with two numbers a parameter."""
-        return 4 * 4 * self.gradient.numel() + 2 * self._rounded.numel()
+        """Bytes of parameters, gradients, a chunk's, and an optimizer with two numbers for each."""
+        return 5 * 4 * self.gradient.numel() + 2 * self._rounded.numel()
 
 
 def copy_weights(source: nn.Module, target: nn.Module) -> None:
