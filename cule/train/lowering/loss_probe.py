@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +65,7 @@ def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
 
 def _computed(
     p: Parts, nets: Nets, batch: Batch, needs: PeakBytes
-) -> tuple[dict[str, Any], list[torch.Tensor | None]]:
+) -> tuple[Mapping[str, Any], list[torch.Tensor | None]]:
     """What the loss returns, and the gradients of the weights that are used."""
     used = p.nets.weights.used
     with needs, p.autocast, needs.saving():
