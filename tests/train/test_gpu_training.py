@@ -44,7 +44,7 @@ def least_budget(trainer):
     """GiB that are too few for all frames."""
     memory = trainer.plan.memory
     works = [o.work for o in trainer.plan.program.operations if o.work is not None]
-    least = sum(min(work.least, work.at_once) * work.bytes_each for work in works)
+    least = sum(work.least_bytes for work in works)
     return (memory.fixed + 0.75 * memory.ring_bytes + least) / GIB
 
 

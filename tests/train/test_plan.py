@@ -9,6 +9,7 @@ import torch
 
 from cule import train
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
 from cule.train.trainer import Trainer
@@ -25,10 +26,10 @@ CPU = torch.device("cpu")
 TINY = {"device": "cpu", "width": 0.1, "num_threads": 1, "num_envs": 8}
 
 
-def trainer_of(algorithm, settings, **changes):
+def trainer_of(algorithm, settings, passes=None, **changes):
     args = settings(**{**TINY, **changes}).on(CPU)
     args.check(1)
-    return Trainer(algorithm, args, ProcessGroup(0, 1, CPU))
+    return Trainer(algorithm, args, ProcessGroup(0, 1, CPU), passes)
 
 
 def plan_of(algorithm, settings, **changes):
@@ -89,8 +90,10 @@ def test_one_line_of_reinforce_makes_two_plans():
     whole = plan_of(Reinforce, ReinforceArgs, num_steps=64)
     steps = plan_of(Reinforce, ReinforceArgs, num_steps=64, n_step=4)
     assert length(whole, "observations") == 64 + 4 and length(steps, "observations") == 2 * 4 + 4
-    peak = [p.memory.ring_bytes + sum(o.work.at_once * o.work.bytes_each
-            for o in p.program.operations if o.work) for p in (whole, steps)]  # fmt: skip
+    peak = [
+        plan.memory.ring_bytes + sum(o.work.bytes for o in plan.program.operations if o.work)
+        for plan in (whole, steps)
+    ]
     assert peak[0] > 3 * peak[1]
 
 
@@ -122,11 +125,11 @@ def weights(trainer):
 def needs(trainer, *, least=False):
     """Bytes that operations need while they run."""
     works = [o.work for o in trainer.plan.program.operations if o.work is not None]
-    return sum((min(w.least, w.at_once) if least else w.at_once) * w.bytes_each for w in works)
+    return sum(work.least_bytes if least else work.bytes for work in works)
 
 
-def trained(updates, **changes):
-    trainer = trainer_of(PPO, PPOArgs, num_steps=16, minibatch_size=32, **changes)
+def trained(updates, passes=None, **changes):
+    trainer = trainer_of(PPO, PPOArgs, passes, num_steps=16, minibatch_size=32, **changes)
     while trainer.updates < updates:
         trainer.iterate()
     return trainer
@@ -153,17 +156,23 @@ def test_frames_on_the_host_give_the_same_numbers(lag):
             assert torch.equal(mine, its)
 
 
-def test_frames_on_the_host_are_what_learning_reads():
+@pytest.mark.parametrize("ahead", [False, True])
+def test_frames_on_the_host_are_what_learning_reads(ahead):
     """Where chunks do not change the sums: with the smallest chunks in both."""
     free = trained(0)
     memory = free.plan.memory
     frames = next(how.bytes for r, how in memory.allocations.items() if r.name == "observations")
     least = memory.fixed + memory.ring_bytes - frames + needs(free, least=True)
-    tight = trained(24, memory_budget=(least + 5 * frames / 20) / GIB)
+    tight = trained(24, Passes(ahead=ahead), memory_budget=(least + 15 * frames / 20) / GIB)
     kept = next(how for r, how in tight.plan.memory.allocations.items() if r.name == "observations")
     assert kept.host and kept.near == 4
-    at_once = tight.learner.work.at_once
-    assert at_once < 32
+    work = tight.learner.work
+    at_once = work.at_once
+    assert at_once < 32 and work.ahead is ahead
+    assert 4 * 84 * 84 < work.gathered < 5 * 84 * 84
+    assert ("reads the next samples from the host" in tight.plan.explain()) is ahead
+    memory = tight.plan.memory
+    assert memory.fixed + memory.ring_bytes + needs(tight) <= memory.budget
     other = trained(24, learner_chunk=at_once)
     for mine, its in zip(weights(tight), weights(other), strict=True):
         assert torch.equal(mine, its)

@@ -18,7 +18,8 @@ from cule.train.lowering.method_checks import check_dtypes, check_tensors
 from cule.train.lowering.networks import by_name
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.peak_bytes import PeakBytes
-from cule.train.plan.program import Recurrent, Work
+from cule.train.plan.program import Recurrent
+from cule.train.plan.work import Work
 
 # Steps that are evaluated at once and one by one, to see whether that makes a difference, and the
 # most envs of each.

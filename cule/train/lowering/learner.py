@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from cule.errors import InvalidValue
 from cule.train.algorithm import Nets
-from cule.train.batch import Batch, Rows, Used
+from cule.train.batch import Rows, Used
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.lowering import chunks
 from cule.train.lowering.learning_checks import check_priorities
 from cule.train.lowering.loss_probe import LossProbe
 from cule.train.lowering.method_checks import check_loss, check_norm
 from cule.train.lowering.parts import Parts
+from cule.train.lowering.reading_ahead import ReadingAhead
 from cule.train.lowering.sandbox import unchanged
 from cule.train.plan import annotate
-from cule.train.plan.program import Work
+from cule.train.plan.work import Work
 
 
 class Learner:
@@ -67,6 +69,7 @@ class Learner:
         self.wrong = torch.zeros((), dtype=torch.int64, device=turn.device)
         if parts.phase.learning.prioritized:
             self.priorities = torch.zeros(work.samples, device=turn.device)
+        self._reading = ReadingAhead(turn.device)
         # The phase of learning in which chunks are checked next; whether they ever were.
         self._check_in: int | None = None
         self._checked = False
@@ -121,11 +124,8 @@ class Learner:
             self.weights.gradient.masked_fill_(nth == 0, 0.0)
         if self._check_in is not None:
             self._check_chunks(nets, rows, at_once, self._check_in)
-        for begin in range(0, rows.count, at_once):
-            end = min(begin + at_once, rows.count)
+        for begin, end, batch in self._batches(rows):
             share = (end - begin) / rows.count / self.accumulate
-            with annotate.operation("gathering"):
-                batch = self._gathered(rows.batch(begin, end))
             with self.autocast:
                 values = self.loss(nets, batch)
             check_loss(values, self.names[:-1])
@@ -144,11 +144,25 @@ class Learner:
                 logged = torch.stack([values[name].detach().float() for name in self.names[:-1]])
                 # `+=` would copy the sum to itself once more.
                 self.metrics[: len(logged)].add_(logged, alpha=share)
+            del batch  # before the one after the next is read
         self.turn.add_(1).remainder_(self.turns)
 
-    def _gathered(self, batch: Batch) -> Any:
-        """The parts of a batch that the loss reads, as plain attributes for torch.compile."""
-        return Used(**{name: getattr(batch, name) for name in self.used})
+    def _batches(self, rows: Rows) -> Iterator[tuple[int, int, Any]]:
+        """The chunks of some rows: where each begins and ends, and what the loss reads of it."""
+        at_once = self.work.at_once
+        bounds = [(i, min(i + at_once, rows.count)) for i in range(0, rows.count, at_once)]
+        batches = self._reading.each(
+            [functools.partial(self._gathered, rows, begin, end) for begin, end in bounds],
+            ahead=self.work.ahead,
+        )
+        for begin, end in bounds:
+            yield begin, end, next(batches)
+
+    def _gathered(self, rows: Rows, begin: int, end: int) -> Any:
+        """What the loss reads of some rows, as plain attributes for torch.compile."""
+        with annotate.operation("gathering"):
+            batch = rows.batch(begin, end)
+            return Used(**{name: getattr(batch, name) for name in self.used})
 
     @torch.no_grad()
     def apply_gradient(self) -> None:

@@ -25,8 +25,9 @@ from cule.train.lowering.peak_bytes import PeakBytes
 from cule.train.lowering.replay import Sampling, declare_sampling
 from cule.train.lowering.sandbox import alike
 from cule.train.lowering.updates import Samples, declare_updates, weights_at
-from cule.train.plan.program import Access, Recurrent, Work
+from cule.train.plan.program import Access, Recurrent
 from cule.train.plan.stores import Window
+from cule.train.plan.work import Work
 
 # With more observations at once, a CPU's caches no longer hold what a layer hands to the next.
 CPU_AT_ONCE = 256
@@ -97,7 +98,7 @@ def _evaluated_at_once(p: Parts, learner: Learner, each: int) -> int:
         most = min(most, CPU_AT_ONCE)
     if p.algorithm.args.memory_budget is None:
         return most
-    return min(most, work.at_once * work.bytes_each // max(1, each))
+    return min(most, work.bytes // max(1, each))
 
 
 def _declare_preparation(

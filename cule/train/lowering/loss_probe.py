@@ -30,11 +30,13 @@ class LossProbe:
             "grad_norm".
         used: the parts of a batch that it reads.
         bytes_each: the most bytes in use of a row, at any moment of the loss and its gradient.
+        gathered_each: those of the parts that it reads.
     """
 
     names: tuple[str, ...]
     used: tuple[str, ...]
     bytes_each: int
+    gathered_each: int
 
 
 def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
@@ -60,7 +62,8 @@ def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
         _computed(p, nets, rows.batch(0, more), needs_more)
         each = bytes_each(needs, needs_more, more - few)
     names = (*(name for name in values if name not in ("loss", "priorities")), "grad_norm")
-    return LossProbe(names, tuple(sorted(batch.asked)), each)
+    gathered = sum(getattr(batch, name).nbytes for name in batch.asked) // few
+    return LossProbe(names, tuple(sorted(batch.asked)), each, gathered)
 
 
 def _computed(

@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from cule.train.plan.program import Work
+from cule.train.plan.work import Work
 
 
 class PeakBytes(TorchDispatchMode):

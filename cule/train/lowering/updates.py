@@ -19,8 +19,9 @@ from cule.train.lowering.parts import Parts
 from cule.train.lowering.replay import Sampling, declare_new_priorities
 from cule.train.nn.weights import copy_weights, move_weights
 from cule.train.plan.index import Index, constant
-from cule.train.plan.program import Access, Recurrent, Work
+from cule.train.plan.program import Access, Recurrent
 from cule.train.plan.stores import Window
+from cule.train.plan.work import Work
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,9 @@ def _work(p: Parts, rows: Rows, probe: LossProbe) -> Work:
         )
     limit = max(1, chunk // rows.observations_each)
     least = rows.count if learning.whole else 1
-    return Work(rows.count, probe.bytes_each, least=least, limit=limit)
+    return Work(
+        rows.count, probe.bytes_each, least=least, limit=limit, gathered=probe.gathered_each
+    )
 
 
 def _declare_gradient(

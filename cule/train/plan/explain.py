@@ -144,7 +144,7 @@ def _work(operation: Operation) -> str:
     work = operation.work
     if work is None:
         return ""
-    needs = bytes_text(work.at_once * work.bytes_each)
+    needs = bytes_text(work.bytes)
     if work.least >= work.samples:
         return f"; needs {needs}"
     return f"; {work.at_once:,} of {work.samples:,} samples at once need {needs}"

@@ -63,6 +63,10 @@ class Memory:
         """Bytes of all rings on the device."""
         return sum(one.bytes for one in self.allocations.values())
 
+    def is_on_host(self, recurrent: Recurrent) -> bool:
+        """Whether a Recurrent's ring is in the host's memory."""
+        return recurrent in self.allocations and self.allocations[recurrent].host
+
 
 def near_readers(groups: Sequence[Group], recurrent: Recurrent) -> list[Operation]:
     """The operations that act or emulate, and read a Recurrent."""
@@ -84,6 +88,7 @@ def plan_memory(
     fixed: int,
     budget: int | None,
     unread: Collection[Recurrent] = (),
+    ahead: bool = True,
 ) -> Memory:
     """Plans the lengths and places of all rings, and the chunks of operations.
 
@@ -95,6 +100,7 @@ def plan_memory(
         fixed: bytes besides rings and operations.
         budget: the most bytes on the device; None: no limit.
         unread: tensors that need no memory.
+        ahead: let chunks be read from the host's memory while others are computed.
 
     Raises:
         ValueError: the budget is below the least that works.
@@ -109,12 +115,12 @@ def plan_memory(
         allocation.bytes = bytes_of(recurrent, allocation.length)
     memory = Memory(allocations, fixed, budget, [])
     works = [o.work for o in program.operations if o.work is not None]
-    needed = sum(work.at_once * work.bytes_each for work in works)
+    needed = sum(work.bytes for work in works)
     if budget is None or fixed + memory.ring_bytes + needed <= budget:
         return memory
-    least = sum(min(work.least, work.at_once) * work.bytes_each for work in works)
+    least = sum(work.least_bytes for work in works)
     _swap(memory, polyhedra, groups, sure, least)
-    _chunk(memory, program, least)
+    _chunk(memory, program, least, ahead=ahead)
     return memory
 
 
@@ -176,7 +182,7 @@ def _on_host(
     )  # fmt: skip
 
 
-def _chunk(memory: Memory, program: Program, least: int) -> None:
+def _chunk(memory: Memory, program: Program, least: int, *, ahead: bool) -> None:
     """Divides the rest of the budget among the operations that need memory for a while."""
     assert memory.budget is not None
     spare = memory.budget - memory.fixed - memory.ring_bytes - least
@@ -184,12 +190,15 @@ def _chunk(memory: Memory, program: Program, least: int) -> None:
         work = operation.work
         if work is None:
             continue
-        smallest = min(work.least, work.at_once)
-        before = work.at_once
-        more = spare // work.bytes_each if work.bytes_each else before
-        work.at_once = min(before, smallest + more)
-        spare -= (work.at_once - smallest) * work.bytes_each
+        before, room = work.at_once, spare + work.least_bytes
+        far = any(memory.is_on_host(access.recurrent) for access in operation.reads)
+        work.fit(room, ahead=ahead and far)
+        spare = room - work.bytes
         if work.at_once < before:
             memory.notes.append(
                 f"{operation.name} computes {work.at_once:,} of {work.samples:,} samples at once"
+            )
+        if work.ahead:
+            memory.notes.append(
+                f"{operation.name} reads the next samples from the host while some are computed"
             )

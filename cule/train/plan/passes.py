@@ -10,6 +10,8 @@
   one call with a leading dimension. groups.py does it; `batchable` says which operations.
 - beside: what learns from an iteration runs on a stream of its own, call by call as soon as its
   steps are played. groups.py does it. Tensors over time need more memory.
+- ahead: of a gradient that is computed in chunks, those parts that are in the host's memory are
+  read on a stream of their own, while the chunk before is computed. memory.py says where.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ class Passes:
     """Which passes are made.
 
     Attributes:
-        alias, merge, prune, batch, beside: as above; `beside` None: on a GPU.
+        alias, merge, prune, batch, beside, ahead: as above; the last two None: on a GPU.
     """
 
     alias: bool = True
@@ -39,6 +41,7 @@ class Passes:
     prune: bool = True
     batch: bool = True
     beside: bool | None = None
+    ahead: bool | None = None
 
 
 def apply(program: Program, passes: Passes) -> tuple[Program, list[str]]:

@@ -67,15 +67,16 @@ class Plan:
         self.program, changes = apply(program, self.passes)
         self.notes = [*changes, *notes]
         polyhedra = Polyhedra(self.program)
-        beside = self.passes.beside
-        self.groups = make_groups(
-            self.program, polyhedra, batch=self.passes.batch,
-            beside=self.device.type == "cuda" if beside is None else beside,
-        )  # fmt: skip
+        beside, ahead = (
+            self.device.type == "cuda" if one is None else one
+            for one in (self.passes.beside, self.passes.ahead)
+        )
+        self.groups = make_groups(self.program, polyhedra, batch=self.passes.batch, beside=beside)
         sure = surely_before(polyhedra, self.groups)
         self.memory = plan_memory(
             self.program, polyhedra, self.groups, sure, fixed=fixed, budget=budget,
             unread=unread(self.program) if self.passes.prune else (),
+            ahead=ahead,
         )  # fmt: skip
         self.seconds = time.perf_counter() - begun
         self.iteration = 0

@@ -21,6 +21,7 @@ from cule.train.checks import is_name
 from cule.train.plan.domain import Domain
 from cule.train.plan.index import Condition, Index, J, T, U, as_condition, as_index
 from cule.train.plan.unknowns import Bound
+from cule.train.plan.work import Work
 
 Role = Literal["simulate", "act", "learn", "reduce", "copy", "hand over", "effect"]
 Over = Literal["step", "update"]
@@ -194,28 +195,6 @@ class Operation:
     def returned(self) -> tuple[Access, ...]:
         """The writes that the function returns a value for."""
         return tuple(write for write in self.writes if write.recurrent.object is None)
-
-
-@dataclass
-class Work:
-    """The memory that a call needs while it runs, such as the activations of a gradient.
-
-    Attributes:
-        samples: how many samples a call has.
-        bytes_each: bytes for each sample that is computed at once.
-        least: the fewest samples that can be computed at once.
-        limit: the most samples that the settings allow at once; None: all.
-        at_once: samples that are computed at once: the plan sets it, the function reads it.
-    """
-
-    samples: int
-    bytes_each: int
-    least: int = 1
-    limit: int | None = None
-    at_once: int = 0
-
-    def __post_init__(self) -> None:
-        self.at_once = min(self.samples, self.limit or self.samples)
 
 
 def problem_of_window(operation: str, access: Access) -> str | None:

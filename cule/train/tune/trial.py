@@ -33,7 +33,7 @@ def _planned_bytes(trainer: Trainer) -> int:
     """Bytes that a plan needs at once."""
     memory = trainer.plan.memory
     works = [o.work for o in trainer.plan.program.operations if o.work is not None]
-    needed = sum(work.at_once * work.bytes_each for work in works)
+    needed = sum(work.bytes for work in works)
     return memory.fixed + memory.ring_bytes + needed
 
 
