@@ -13,6 +13,7 @@ from training_runs import SMALL, assert_same, saved, settings, trained, without_
 
 from cule import train
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.plan.passes import Passes
 from cule.train.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -190,3 +191,28 @@ def test_every_algorithm_learns_on_a_gpu_from_envs_on_the_cpu_and_resumes_exactl
 
 def test_settings_name_the_groups(tmp_path):
     assert train.Args().env_groups == 1 and train.Args().env_device is None
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_learning_beside_groups_is_learning_after_them(groups, device):
+    algorithm, kind, _ = PROGRAMS["Reinforce"]
+    place = torch.device(device)
+    # A game with another reward at each step.
+    changes = {
+        **TINY, **GAME, "game": "skiing", "num_steps": 24, "n_step": 3, "learning_rate": 1e-3,
+        "num_threads": 2, "rewards": "root",
+    }  # fmt: skip
+    found = []
+    for beside in (False, True):
+        args = kind(**changes, env_groups=groups, env_device="cpu", deterministic=True).on(place)
+        processes = ProcessGroup(0, 1, place)
+        trainer = Trainer(algorithm, args, processes, Passes(beside=beside))
+        follows = [group.follows for group in trainer.plan.groups if group.follows is not None]
+        assert len(follows) == beside  # on another stream than playing, on a GPU
+        assert (trainer.collector.async_envs is not None) == (groups > 1)
+        for _ in range(4):
+            trainer.iterate()
+        found.append((trainer.collector.state_dict(), trainer.state_dict()["networks"]))
+        trainer.close()
+    assert_same(*found)

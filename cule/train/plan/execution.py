@@ -209,6 +209,10 @@ class Executor:
             else:
                 self.make(piece)
 
+    def landing(self) -> list[Step]:
+        """The steps after which all calls so far are done, also those of the host's threads."""
+        return []
+
     def begin_at(self, steps: int) -> None:
         """Sets the group's time to the first call of a step."""
         self.clock.t.fill_(steps)
@@ -361,7 +365,8 @@ def _taking_turns(
         if due > done:
             if first < number:
                 yield Turn(follower, following[first:number], its[first], its[number - 1])
-            yield Turn(executor, steps[done:due], at[done], at[due - 1])
+            own = [*steps[done:due], *executor.landing()]
+            yield Turn(executor, own, at[done], at[due - 1])
             done, first = due, number
     yield Turn(follower, following[first:], its[first], its[-1])
     if done < len(steps):

@@ -128,13 +128,10 @@ def _following(
 ) -> list[Operation]:
     """What depends on playing, is not waited for by it, and begins before an iteration's end.
 
-    All of it, in the program's order; nothing where an iteration is played in one call, or by the
-    host's threads.
+    All of it, in the program's order; nothing where an iteration is played in one call.
     """
     playing = [part for part in parts if any(o.role in PLAYING for o in part)]
-    if len(playing) != 1 or any(o.asynchronous is not None for o in playing[0]):
-        return []
-    if playing[0][0] in batched:
+    if len(playing) != 1 or playing[0][0] in batched:
         return []
     player = playing[0][0]
     following = [
