@@ -102,6 +102,8 @@ class Draft:
         for recurrent, _, ahead in r.sample(self.steps, min(len(self.steps), r.randint(0, 2))):
             newest = t + ahead - r.randint(0, 2)
             length = 1 if single else r.randint(1, 7)
+            if r.random() < 0.15:  # the same indices for ever
+                newest = minimum(newest, r.choice([r.randint(0, 9), t % r.randint(1, 5)]))
             if r.random() < 0.3:
                 found.append(self.changing_read(recurrent, newest, length))
                 continue

@@ -12,6 +12,7 @@ from cule.train.distributed.process_group import ProcessGroup
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Program
+from cule.train.plan.stores import Ring
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C
 from examples.a2c_vtrace.train import Args as A2CArgs
@@ -195,6 +196,30 @@ def test_budget_below_the_least_that_works_is_refused_with_the_least():
     trained(1, memory_budget=(least + 1) / GIB)
     with pytest.raises(ValueError, match="a memory budget of at least"):
         trained(0, memory_budget=(least - 1000) / GIB)
+
+
+@pytest.mark.parametrize("store", [None, Ring])
+def test_what_is_read_for_ever_is_kept_beside_a_short_ring(store):
+    p, told = Program(period=8), []
+    t, x, y = p.t, p.recurrent("x", (), initial=0, store=store), p.recurrent("y", ())
+    p.operation("act", lambda now: now, role="act", reads=[x[t]], writes=[y[t]])
+    p.operation("emulate", lambda y: y + 1, role="simulate", reads=[y[t]], writes=[x[t + 1]])
+
+    def tell(*some):
+        told.append([int(one) for one in some])
+        return ()
+
+    reads = [x[0], x[t % 4], x[train.minimum(t, 2)]]
+    p.operation("tell", tell, role="effect", reads=reads)
+    if store is not None:  # one of its own, which may need other indices, too
+        with pytest.raises(ValueError, match="windows of x that have an end in the past"):
+            Plan(p)
+        return
+    plan = Plan(p)
+    assert length(plan, "x") == 1
+    plan.run(3)
+    assert told == [[0, step % 4, min(step, 2)] for step in range(24)]
+    assert "1 step and the first 4" in plan.explain()
 
 
 # What is refused ----------------------------------------------------------------------------------

@@ -110,11 +110,12 @@ def test_plan_goes_on_from_a_saved_state(seed, before, after):
 
 def test_random_programs_have_what_the_plans_differ_in():
     """Several streams, calls made as one, copies left out: else the tests above mean little."""
-    seen = {"streams": 0, "together": 0, "alias": 0, "pruned": 0, "beside": 0}
+    seen = {"streams": 0, "together": 0, "alias": 0, "pruned": 0, "beside": 0, "early": 0}
     for seed in range(100):
         beside = Plan(random_program(seed)[0], passes=BESIDE)
         seen["beside"] += any(group.follows for group in beside.groups)
         plan = Plan(random_program(seed)[0])
+        seen["early"] += any(kept.early.reads for kept in plan.memory.allocations.values())
         seen["streams"] += any(group.stream for group in plan.groups)
         seen["together"] += any(group.together for group in plan.groups)
         seen["alias"] += any("readers read" in line for line in plan.notes)

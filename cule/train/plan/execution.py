@@ -17,15 +17,16 @@ import torch
 
 from cule.train.plan import annotate
 from cule.train.plan.groups import Group
-from cule.train.plan.memory import Allocation
+from cule.train.plan.memory import Allocation, slots_of
 from cule.train.plan.program import Access, Operation, Recurrent, calls_in_order
 from cule.train.plan.stores import Store, Window, make_store
 
 Call = tuple[Operation, int, int]
 # Calls that are made as one: an operation's calls of an iteration, or a single call.
 Calls = tuple[Call, ...]
-# The slots that a call uses, by the first index, the stop, the store's length and `since`.
-Slots = dict[tuple[str, str, int, int | None], torch.Tensor]
+# The slots that a call uses, by the first index, the stop, the store's length, `since`, and whether
+# it is a store of the first indices.
+Slots = dict[tuple[str, str, int, int | None, bool], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,9 @@ class Storage:
         self.device = device
         self.far: dict[Recurrent, Store] = {}
         self.near: dict[Recurrent, Store] = {}
+        # Of the first indices, for reads that never go beyond them.
+        self.first: dict[Recurrent, Store] = {}
+        self._early: set[tuple[Operation, Recurrent, str]] = set()
         self._ranges: dict[int, torch.Tensor] = {}
         for recurrent, allocation in allocations.items():
             self.far[recurrent] = make_store(
@@ -83,15 +87,27 @@ class Storage:
             )
             if allocation.near:
                 self.near[recurrent] = make_store(recurrent, allocation.near, device)
+            if allocation.early.reads:
+                slots = slots_of(allocation.early)
+                self.first[recurrent] = make_store(recurrent, slots, device)
+                self._early |= {(o, recurrent, text) for o, text in allocation.early.reads}
 
     def begin(self, recurrent: Recurrent, value: Any) -> None:
         """Stores the initial value of a Recurrent, at index 0."""
         self.far[recurrent].begin(value)
-        if recurrent in self.near:
-            self.near[recurrent].begin(value)
+        for some in (self.near, self.first):
+            if recurrent in some:
+                some[recurrent].begin(value)
 
-    def of(self, recurrent: Recurrent, operation: Operation) -> Store:
+    def is_early(self, access: Access, operation: Operation) -> bool:
+        """Whether an operation reads only the first indices of a Recurrent, which are kept."""
+        return (operation, access.recurrent, access.text) in self._early
+
+    def of(self, access: Access, operation: Operation) -> Store:
         """The store from which an operation reads a Recurrent."""
+        recurrent = access.recurrent
+        if self.is_early(access, operation):
+            return self.first[recurrent]
         if operation.role in ("simulate", "act") and recurrent in self.near:
             return self.near[recurrent]
         return self.far[recurrent]
@@ -104,7 +120,7 @@ class Storage:
 
     def state_dict(self) -> dict[str, Any]:
         """The content of all stores."""
-        stores = {"far": self.far, "near": self.near}
+        stores = {"far": self.far, "near": self.near, "first": self.first}
         return {
             kind: {r.name: store.state_dict() for r, store in some.items()}
             for kind, some in stores.items()
@@ -112,7 +128,7 @@ class Storage:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what state_dict() returned."""
-        for kind, some in (("far", self.far), ("near", self.near)):
+        for kind, some in (("far", self.far), ("near", self.near), ("first", self.first)):
             for recurrent, store in some.items():
                 store.load_state_dict(state[kind][recurrent.name])
 
@@ -258,8 +274,9 @@ class Executor:
         recurrent = access.recurrent
         if recurrent.object is not None:
             return recurrent.object
-        store = self.storage.of(recurrent, operation)
-        place = self._slots(operation, access, store.length, t, j, slots)
+        store = self.storage.of(access, operation)
+        early = self.storage.is_early(access, operation)
+        place = self._slots(operation, access, store.length, t, j, slots, early=early)
         if access.window:
             return Window(store, place, self._count(operation, access, t, j))
         value = store.read(place)
@@ -282,8 +299,10 @@ class Executor:
         t: torch.Tensor,
         j: torch.Tensor,
         slots: Slots,
+        *,
+        early: bool,
     ) -> torch.Tensor:
-        key = access.first.text, access.stop.text, length, access.since
+        key = access.first.text, access.stop.text, length, access.since, early
         if key not in slots:
             first = access.first.at(operation.domain, t, j)
             if not isinstance(first, torch.Tensor):
@@ -292,7 +311,7 @@ class Executor:
                 first = first + self.storage.range(access.most)
                 if access.since is not None:
                     first = first.clamp(min=access.since)
-            slots[key] = first % length
+            slots[key] = (first + 1).clamp(0, length - 1) if early else first % length
         return slots[key]
 
     @torch.no_grad()
@@ -303,9 +322,10 @@ class Executor:
         values = result if isinstance(result, tuple) else (result,)
         for access, value in zip(returned, values, strict=True):
             recurrent = access.recurrent
-            for store in (self.storage.far.get(recurrent), self.storage.near.get(recurrent)):
-                if store is not None:
-                    place = self._slots(operation, access, store.length, t, j, slots)
+            for some in (self.storage.far, self.storage.near, self.storage.first):
+                if recurrent in some:
+                    store, early = some[recurrent], some is self.storage.first
+                    place = self._slots(operation, access, store.length, t, j, slots, early=early)
                     store.write(place, value)
 
 

@@ -86,6 +86,8 @@ def _row(plan: Planned, recurrent: Recurrent) -> tuple[str, ...]:
         return recurrent.name, "not kept", "", "nobody"
     unit = "step" if recurrent.over == "step" else "call"
     how = f"{allocation.length} {unit}{'s' if allocation.length > 1 else ''}"
+    if allocation.early.count:
+        how += f" and the first {allocation.early.count}"
     if allocation.host:
         how += f" on the host, {allocation.near} here"
     memory = bytes_text(allocation.bytes + allocation.host_bytes)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cule.errors import InvalidValue
 from cule.train.plan.groups import Group
-from cule.train.plan.lifetimes import ring_length
+from cule.train.plan.lifetimes import NO_EARLY, Early, kept_of, ring_length
 from cule.train.plan.polyhedra import Polyhedra, isl
 from cule.train.plan.program import Operation, Program, Recurrent
 from cule.train.plan.stores import bytes_of
@@ -33,6 +33,7 @@ class Allocation:
             no second ring.
         bytes: bytes on the device.
         host_bytes: bytes on the host.
+        early: reads of indices that are kept for good, beside the ring.
     """
 
     length: int
@@ -40,6 +41,7 @@ class Allocation:
     near: int = 0
     bytes: int = 0
     host_bytes: int = 0
+    early: Early = NO_EARLY
 
 
 @dataclass
@@ -66,6 +68,11 @@ class Memory:
     def is_on_host(self, recurrent: Recurrent) -> bool:
         """Whether a Recurrent's ring is in the host's memory."""
         return recurrent in self.allocations and self.allocations[recurrent].host
+
+
+def slots_of(early: Early) -> int:
+    """The slots for indices that are kept: one for all before 0, theirs, and one for all later."""
+    return early.count + 2
 
 
 def near_readers(groups: Sequence[Group], recurrent: Recurrent) -> list[Operation]:
@@ -105,14 +112,15 @@ def plan_memory(
     Raises:
         ValueError: the budget is below the least that works.
     """
-    allocations = {
-        r: Allocation(ring_length(polyhedra, sure, r))
-        for r in program.recurrents
-        if r.object is None and r not in unread
-    }
+    allocations = {}
+    for r in program.recurrents:
+        if r.object is None and r not in unread:
+            length, early = kept_of(polyhedra, sure, r)
+            allocations[r] = Allocation(length, early=early)
     _share_positions(allocations)
     for recurrent, allocation in allocations.items():
-        allocation.bytes = bytes_of(recurrent, allocation.length)
+        kept = bytes_of(recurrent, slots_of(allocation.early)) if allocation.early.reads else 0
+        allocation.bytes = bytes_of(recurrent, allocation.length) + kept
     memory = Memory(allocations, fixed, budget, [])
     works = [o.work for o in program.operations if o.work is not None]
     needed = sum(work.bytes for work in works)
@@ -171,6 +179,8 @@ def _on_host(
     sure: isl.UnionMap,
 ) -> Allocation:
     """The allocation of a Recurrent whose ring is moved to the host."""
+    if allocation.early.reads:
+        return allocation
     readers = near_readers(groups, recurrent)
     near = ring_length(polyhedra, sure, recurrent, readers) if readers else 0
     if near >= allocation.length:

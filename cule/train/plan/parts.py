@@ -55,7 +55,8 @@ class PartStorage(Storage):
         def parts(stores: dict[Recurrent, Store]) -> dict[Recurrent, Store]:
             return {r: stores[r].part(rows) for r in recurrents if r in stores}
 
-        self.far, self.near = parts(whole.far), parts(whole.near)
+        self.far, self.near, self.first = map(parts, (whole.far, whole.near, whole.first))
+        self._early = whole._early
 
 
 class Part(Executor):

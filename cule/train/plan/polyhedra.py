@@ -7,7 +7,7 @@ writes are relations between the two, and everything else follows from them. isl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 try:
@@ -23,6 +23,8 @@ from cule.train.plan.program import NOTHING, Access, Operation, Program, Recurre
 from cule.train.plan.unknowns import Unknowns
 
 Pair = tuple[Operation, Operation]
+# A read of an operation, with Access.text.
+Read = tuple[Operation, str]
 
 
 class Polyhedra:
@@ -67,11 +69,17 @@ class Polyhedra:
     def _union(self, maps: Iterable[str]) -> isl.UnionMap:
         return isl.UnionMap("{ " + "; ".join(maps) + " }")
 
-    def _accesses(self, recurrent: Recurrent, kind: str) -> isl.UnionMap:
+    def reads_but(self, recurrent: Recurrent, early: Collection[Read]) -> isl.UnionMap:
+        """The reads of a Recurrent without some of them."""
+        return self._accesses(recurrent, "reads", early)
+
+    def _accesses(
+        self, recurrent: Recurrent, kind: str, without: Collection[Read] = ()
+    ) -> isl.UnionMap:
         maps = []
         for operation in self.program.operations:
             for access in getattr(operation, kind):
-                if access.recurrent is recurrent:
+                if access.recurrent is recurrent and (operation, access.text) not in without:
                     maps.append(self.access_text(operation, access, read=kind == "reads"))
         return self._union(maps)
 
@@ -187,6 +195,14 @@ class Polyhedra:
             if one.window != two.window or not other.apply_range(read).is_equal(its):
                 return False
         return True
+
+    def last_index(self, operation: Operation, access: Access) -> int | None:
+        """The last index that an operation's calls ever read; None: there is none."""
+        read = isl.UnionMap("{ " + self.access_text(operation, access, read=True) + " }")
+        if read.is_empty():
+            return 0
+        last = read.range().as_set().dim_max_val(0)
+        return int(last.to_python()) if last.is_int() else None
 
     def accesses_of(
         self, recurrent: Recurrent, operations: Iterable[Operation], kind: str
