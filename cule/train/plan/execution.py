@@ -18,6 +18,7 @@ import torch
 from cule.train.plan import annotate
 from cule.train.plan.groups import Group
 from cule.train.plan.memory import Allocation, slots_of
+from cule.train.plan.polyhedra import Read
 from cule.train.plan.program import Access, Operation, Recurrent, calls_in_order
 from cule.train.plan.stores import Store, Window, make_store
 
@@ -79,7 +80,7 @@ class Storage:
         self.near: dict[Recurrent, Store] = {}
         # Of the first indices, for reads that never go beyond them.
         self.first: dict[Recurrent, Store] = {}
-        self._early: set[tuple[Operation, Recurrent, str]] = set()
+        self._early: set[Read] = set()
         self._ranges: dict[int, torch.Tensor] = {}
         for recurrent, allocation in allocations.items():
             self.far[recurrent] = make_store(
@@ -90,7 +91,7 @@ class Storage:
             if allocation.early.reads:
                 slots = slots_of(allocation.early)
                 self.first[recurrent] = make_store(recurrent, slots, device)
-                self._early |= {(o, recurrent, text) for o, text in allocation.early.reads}
+                self._early |= allocation.early.reads
 
     def begin(self, recurrent: Recurrent, value: Any) -> None:
         """Stores the initial value of a Recurrent, at index 0."""
@@ -101,7 +102,7 @@ class Storage:
 
     def is_early(self, access: Access, operation: Operation) -> bool:
         """Whether an operation reads only the first indices of a Recurrent, which are kept."""
-        return (operation, access.recurrent, access.text) in self._early
+        return access.recurrent in self.first and (operation, str(access)) in self._early
 
     def of(self, access: Access, operation: Operation) -> Store:
         """The store from which an operation reads a Recurrent."""

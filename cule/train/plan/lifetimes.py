@@ -105,7 +105,7 @@ def _early_reads(polyhedra: Polyhedra, recurrent: Recurrent) -> Early:
     if recurrent.store is not None:
         return NO_EARLY  # it may need other indices for one, such as those of a stack
     lasts = {
-        (operation, access.text): polyhedra.last_index(operation, access)
+        (operation, str(access)): polyhedra.last_index(operation, access)
         for operation in polyhedra.program.operations
         for access in operation.reads
         if access.recurrent is recurrent
@@ -144,7 +144,7 @@ def _ring(
         for a in (*o.reads, *o.writes)
         if a.recurrent is recurrent
         and (
-            a in o.writes or ((readers is None or o in readers) and (o, a.text) not in early.reads)
+            a in o.writes or ((readers is None or o in readers) and (o, str(a)) not in early.reads)
         )
     )
     return max(furthest + 1, window)

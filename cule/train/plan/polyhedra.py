@@ -23,7 +23,7 @@ from cule.train.plan.program import NOTHING, Access, Operation, Program, Recurre
 from cule.train.plan.unknowns import Unknowns
 
 Pair = tuple[Operation, Operation]
-# A read of an operation, with Access.text.
+# A read of an operation, and the text of its access.
 Read = tuple[Operation, str]
 
 
@@ -79,7 +79,7 @@ class Polyhedra:
         maps = []
         for operation in self.program.operations:
             for access in getattr(operation, kind):
-                if access.recurrent is recurrent and (operation, access.text) not in without:
+                if access.recurrent is recurrent and (operation, str(access)) not in without:
                     maps.append(self.access_text(operation, access, read=kind == "reads"))
         return self._union(maps)
 

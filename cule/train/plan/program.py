@@ -115,11 +115,6 @@ class Access:
         place = f"{self.first}:{self.stop}" if self.window else str(self.first)
         return f"{self.recurrent.name}[{place}]"
 
-    @property
-    def text(self) -> str:
-        """Its place, by which an operation's reads of one Recurrent differ."""
-        return str(self)
-
     def length(self) -> int | None:
         """Indices in the window; None if that depends on the time."""
         return self._length
