@@ -41,10 +41,11 @@ def test_plan_computes_what_the_programs_order_defines(seed, passes, iterations,
 
 def with_near(plan):
     """Moves what can be moved to the host."""
-    from cule.train.plan.execution import Executor, Storage
+    from cule.train.plan.execution import Executor
     from cule.train.plan.lifetimes import surely_before
     from cule.train.plan.memory import _on_host
     from cule.train.plan.polyhedra import Polyhedra
+    from cule.train.plan.storage import Storage
 
     polyhedra = Polyhedra(plan.program)
     sure = surely_before(polyhedra, plan.groups)
@@ -130,7 +131,8 @@ def test_rings_have_no_slot_too_many():
         wanted = told(seed, lambda program: oracle(program, 6 * program.period))
 
         def shorter(program):
-            from cule.train.plan.execution import Executor, Storage
+            from cule.train.plan.execution import Executor
+            from cule.train.plan.storage import Storage
 
             plan = Plan(program)
             for kept in plan.memory.allocations.values():

@@ -14,9 +14,10 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 
 from cule.train.plan import annotate
-from cule.train.plan.execution import Executor, Step, Storage
+from cule.train.plan.execution import Executor, Step
 from cule.train.plan.groups import Group
 from cule.train.plan.program import AsyncOperation, Operation, Recurrent
+from cule.train.plan.storage import Storage
 from cule.train.plan.stores import Store
 
 Replayed = Callable[[Hashable, Callable[[], None]], None]

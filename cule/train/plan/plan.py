@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from cule.train.plan.execution import Storage, in_order
+from cule.train.plan.execution import in_order
 from cule.train.plan.explain import explain
 from cule.train.plan.graphs import CudaStreams, Launcher, NewStream
 from cule.train.plan.groups import make_groups
@@ -18,6 +18,7 @@ from cule.train.plan.parts import make_executor
 from cule.train.plan.passes import Passes, apply, unread
 from cule.train.plan.polyhedra import Polyhedra, bounded, check
 from cule.train.plan.program import Program, Recurrent
+from cule.train.plan.storage import Storage
 from cule.train.plan.timeline import Bar, measure, schedule
 
 
