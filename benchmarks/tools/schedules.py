@@ -94,7 +94,7 @@ def prepared(
     facts = {
         "n_step": n_step, "beside": bool(beside and n_step), "layout": layout,
         "ring_bytes": memory.ring_bytes,
-        "gradient_bytes": work.at_once * work.bytes_each,
+        "gradient_bytes": work.bytes,
         "peak_bytes": torch.cuda.max_memory_allocated(device) - before if on_gpu else None,
     }  # fmt: skip
     name = returns + (", beside" if facts["beside"] else "")

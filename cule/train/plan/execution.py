@@ -211,8 +211,8 @@ class Executor:
         recurrent = access.recurrent
         if recurrent.object is not None:
             return recurrent.object
-        store = self.storage.of(access, operation)
         early = self.storage.is_early(access, operation)
+        store = self.storage.first[recurrent] if early else self.storage.of(recurrent, operation)
         place = self._slots(operation, access, store.length, t, j, slots, early=early)
         if access.window:
             return Window(store, place, self._count(operation, access, t, j))

@@ -95,7 +95,7 @@ def plan_memory(
     fixed: int,
     budget: int | None,
     unread: Collection[Recurrent] = (),
-    ahead: bool = True,
+    ahead: bool,
 ) -> Memory:
     """Plans the lengths and places of all rings, and the chunks of operations.
 

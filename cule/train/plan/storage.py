@@ -45,11 +45,8 @@ class Storage:
         """Whether an operation reads only the first indices of a Recurrent, which are kept."""
         return access.recurrent in self.first and (operation, str(access)) in self._early
 
-    def of(self, access: Access, operation: Operation) -> Store:
-        """The store from which an operation reads a Recurrent."""
-        recurrent = access.recurrent
-        if self.is_early(access, operation):
-            return self.first[recurrent]
+    def of(self, recurrent: Recurrent, operation: Operation) -> Store:
+        """The store of the newest values from which an operation reads a Recurrent."""
         if operation.role in ("simulate", "act") and recurrent in self.near:
             return self.near[recurrent]
         return self.far[recurrent]
@@ -60,16 +57,19 @@ class Storage:
             self._ranges[length] = torch.arange(length, device=self.device)
         return self._ranges[length]
 
+    @property
+    def _kinds(self) -> dict[str, dict[Recurrent, Store]]:
+        return {"far": self.far, "near": self.near, "first": self.first}
+
     def state_dict(self) -> dict[str, Any]:
         """The content of all stores."""
-        stores = {"far": self.far, "near": self.near, "first": self.first}
         return {
             kind: {r.name: store.state_dict() for r, store in some.items()}
-            for kind, some in stores.items()
+            for kind, some in self._kinds.items()
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what state_dict() returned."""
-        for kind, some in (("far", self.far), ("near", self.near), ("first", self.first)):
+        for kind, some in self._kinds.items():
             for recurrent, store in some.items():
                 store.load_state_dict(state[kind][recurrent.name])
