@@ -8,6 +8,7 @@ import pytest
 import torch
 from test_algorithms import PROGRAMS, TINY
 from test_several_learnings import layers
+from torch.utils._pytree import tree_map_only
 from walker import Corridor
 
 from cule import train
@@ -47,6 +48,44 @@ def test_what_grows_is_counted_and_what_has_no_memory_of_its_own_is_not():
         torch.eye(3).to_sparse().sum()
     assert peak.bytes == 6000
     assert peak.peak >= 6000
+
+
+class PutTogether(torch.Tensor):
+    """Zeros that are made when they are read, as Stacks of nn/kernels/frames.py are."""
+
+    held: torch.Tensor | None = None
+
+    @staticmethod
+    def __new__(cls, size):
+        return torch.Tensor._make_wrapper_subclass(cls, (size,), dtype=torch.uint8)
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        def whole(one):
+            if one.held is None:
+                one.held = torch.zeros(one.shape, dtype=torch.uint8)
+            return one.held
+
+        return function(*tree_map_only(cls, whole, args), **(kwargs or {}))
+
+
+def test_what_is_put_together_when_it_is_read_counts_from_then_on():
+    with PeakBytes() as peak:
+        lazy, unread = PutTogether(1000), PutTogether(1000)
+        assert peak.bytes == 0
+        part = lazy[:10]
+        assert peak.bytes == 1000 and len(unread) == 1000
+        del lazy
+        assert peak.bytes == 1000  # the view has it
+        del part
+        assert peak.bytes == 0
+    outside = PutTogether(1000)
+    outside + 1
+    with PeakBytes() as peak:
+        outside[:10].clone()
+    assert peak.peak == 10
 
 
 def test_layers_one_after_the_other_need_two_at_a_time():

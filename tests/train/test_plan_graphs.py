@@ -149,6 +149,18 @@ def test_what_a_graph_may_not_hold_runs_between_graphs():
     assert ("wait", 1) in [entry[:2] for entry in recorder.told]
 
 
+def test_an_iteration_without_graphs_has_their_memory():
+    launcher, recorder = a2c_like(0)
+    for iteration in range(8 + CALLS_BEFORE_CAPTURE + 3):
+        launcher.run(iteration)
+    count = len(recorder.captures)
+    recorder.told.clear()
+    launcher.run(20, captured=False)
+    assert recorder.told and not launcher.captured
+    launcher.run(21)
+    assert launcher.captured == 1 and len(recorder.captures) == count + 1
+
+
 def test_long_iteration_is_cut_into_equal_graphs():
     launcher, recorder = a2c_like(0, period=50)
     launcher.most_steps = 20

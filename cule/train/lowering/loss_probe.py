@@ -15,7 +15,7 @@ from cule.train.checks import described
 from cule.train.lowering.learning_checks import check_priorities
 from cule.train.lowering.method_checks import check_loss, strange_weights
 from cule.train.lowering.parts import Parts
-from cule.train.lowering.peak_bytes import PeakBytes, bytes_each
+from cule.train.lowering.peak_bytes import PeakBytes, bytes_each, held
 
 # The rows of the two calls of a loss by which the memory of a row is measured.
 FEW, MORE = 2, 4
@@ -30,7 +30,7 @@ class LossProbe:
             "grad_norm".
         used: the parts of a batch that it reads.
         bytes_each: the most bytes in use of a row, at any moment of the loss and its gradient.
-        gathered_each: those of the parts that it reads.
+        gathered_each: those of the parts that it reads, but for stacks that are read in place.
     """
 
     names: tuple[str, ...]
@@ -62,7 +62,8 @@ def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
         _computed(p, nets, rows.batch(0, more), needs_more)
         each = bytes_each(needs, needs_more, more - few)
     names = (*(name for name in values if name not in ("loss", "priorities")), "grad_norm")
-    gathered = sum(getattr(batch, name).nbytes for name in batch.asked) // few
+    parts: list[torch.Tensor] = [getattr(batch, name) for name in batch.asked]
+    gathered = sum(part.nbytes for part in parts if held(part) is part) // few
     return LossProbe(names, tuple(sorted(batch.asked)), each, gathered)
 
 

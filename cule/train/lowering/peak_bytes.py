@@ -38,7 +38,9 @@ class PeakBytes(TorchDispatchMode):
     ) -> Any:
         given = {storage._cdata for _, storage in _storages((args, kwargs))}
         result = function(*args, **(kwargs or {}))
-        for tensor, storage in _storages(result):
+        # Arguments may have been put together by the function.
+        new = [a for a in _storages((args, kwargs)) if a[1]._cdata not in given | self._used.keys()]
+        for tensor, storage in (*new, *_storages(result)):
             self._note(tensor, storage, given)
         return result
 
@@ -95,8 +97,19 @@ def bytes_each(few: PeakBytes, more: PeakBytes, rows: int) -> int:
     return max(0, -(-most // rows))
 
 
+def held(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The tensor whose memory a tensor has.
+
+    It is the tensor itself, but for Stacks (cule/train/nn/kernels/frames.py), which have memory
+    only after they were put together: before, it is None.
+    """
+    return getattr(tensor, "held", tensor)
+
+
 def _storages(values: Any) -> Iterator[tuple[torch.Tensor, torch.UntypedStorage]]:
     """The tensors among some values, each with its memory; sparse ones have none of their own."""
     for one in tree_iter(values):
         if isinstance(one, torch.Tensor) and one.layout == torch.strided:
-            yield one, one.untyped_storage()
+            tensor = held(one)
+            if tensor is not None:
+                yield tensor, tensor.untyped_storage()

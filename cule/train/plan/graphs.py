@@ -11,6 +11,7 @@ from __future__ import annotations
 import bisect
 import functools
 import gc
+import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
@@ -81,6 +82,10 @@ class CudaStreams:
         anywhere = functools.partial(torch.cuda.Stream, device)
         self.main, self.side = makers or (functools.partial(anywhere, priority=-1), anywhere)
         self.sides = [self.side() for _ in range(count)]
+        # For each stream that is captured: on which stream, and the last graph.
+        self._captures: dict[
+            torch.cuda.Stream, tuple[torch.cuda.Stream, weakref.ref[torch.cuda.CUDAGraph]]
+        ] = {}
 
     def _stream(self, stream: int) -> torch.cuda.Stream:
         return self.sides[stream - 1] if stream else torch.cuda.current_stream(self.device)
@@ -99,15 +104,20 @@ class CudaStreams:
 
     def capture(self, function: Callable[[], None]) -> Callable[[], None]:
         """See Streams."""
-        graph = torch.cuda.CUDAGraph()
-        # A stream of its own, as cuBLAS's workspace belongs to the stream of the capture and is
-        # freed with the first of its graphs (https://github.com/pytorch/pytorch/issues/193402).
-        # Other threads may use CUDA during the capture.
-        aside = torch.cuda.current_stream(self.device) in self.sides
-        own = self.side() if aside else self.main()
+        current, graph = torch.cuda.current_stream(self.device), torch.cuda.CUDAGraph()
+        own, last = self._captures.get(current, (None, None))
+        earlier = None if last is None else last()
+        if own is None or earlier is None:
+            # A stream of its own, as cuBLAS's workspace belongs to the stream of the capture and
+            # is freed with the pool (https://github.com/pytorch/pytorch/issues/193402).
+            own = self.side() if current in self.sides else self.main()
+        self._captures[current] = own, weakref.ref(graph)
+        # Graphs of a stream never run at the same time, so they share their memory. Other threads
+        # may use CUDA during the capture.
+        pool = None if earlier is None else earlier.pool()
         with (
             no_garbage_collection(),
-            torch.cuda.graph(graph, stream=own, capture_error_mode="thread_local"),
+            torch.cuda.graph(graph, pool, own, capture_error_mode="thread_local"),
         ):
             function()
         # A capture begins with writing to what all graphs read of torch's generator, on its stream.
@@ -224,9 +234,17 @@ class Launcher:
         self._calls: dict[Hashable, int] = {}
         self._graphs: dict[Hashable, Callable[[], None]] = {}
 
+    @property
+    def captured(self) -> int:
+        """How many graphs there are."""
+        return len(self._graphs)
+
     def run(self, iteration: int, *, captured: bool = True) -> None:
         """Launches an iteration, on demand without graphs; does not wait for it."""
         capture = self.capture and captured
+        if not capture:
+            # Graphs keep their memory, which an iteration without them needs once more.
+            self.free()
         turns = list(in_turns(self.executors, iteration))
         whole = capture and all(executor.group.captured for executor in self.executors)
         if whole and sum(len(turn.steps) for turn in turns) <= self.most_steps:

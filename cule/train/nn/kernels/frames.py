@@ -117,12 +117,13 @@ class Stacks(torch.Tensor):
 
     Attributes:
         shape: (*leading, stack, *frame), by default (*slots.shape, stack, *frame); uint8.
+        held: the whole stacks, once they are put together.
     """
 
     ring: FrameRing
     slots: torch.Tensor
     envs: torch.Tensor
-    _whole: torch.Tensor | None
+    held: torch.Tensor | None
 
     @staticmethod
     def __new__(
@@ -134,17 +135,17 @@ class Stacks(torch.Tensor):
         tensor = torch.Tensor._make_wrapper_subclass(
             cls, shape, dtype=torch.uint8, device=ring.words.device
         )
-        tensor.ring, tensor.slots, tensor.envs, tensor._whole = ring, slots, envs, None
+        tensor.ring, tensor.slots, tensor.envs, tensor.held = ring, slots, envs, None
         return tensor
 
     def whole(self) -> torch.Tensor:
         """A tensor of the stacks."""
-        if self._whole is None:
+        if self.held is None:
             words = stacks(
                 self.ring.words, self.ring.age, self.slots, self.envs, self.ring.oldest + 1
             )
-            self._whole = words.view(torch.uint8).view(self.shape)
-        return self._whole
+            self.held = words.view(torch.uint8).view(self.shape)
+        return self.held
 
     def _shaped(self, shape: Sequence[int]) -> Stacks | None:
         """The same stacks in another shape, if that leaves each of them as it is."""

@@ -1,0 +1,82 @@
+"""On a GPU: the memory of captured graphs, and a training's within its budget."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+
+from cule.train.distributed.process_group import ProcessGroup
+from cule.train.plan.graphs import CudaStreams
+from cule.train.trainer import Trainer
+from examples.ppo import ppo
+
+pytestmark = pytest.mark.gpu
+
+GPU = torch.device("cuda", 0)
+MIB, GIB = 2**20, 2**30
+
+
+@pytest.fixture(autouse=True)
+def emptied():
+    """The bytes that torch has from the GPU, with none to spare."""
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved()
+
+
+def doubling(source, target):
+    """A function that needs as much memory as `source` has, for a moment."""
+
+    def function():
+        target.copy_((source * 2).sum())
+
+    return function
+
+
+def test_graphs_of_a_stream_share_their_memory(emptied):
+    streams, source = CudaStreams(GPU, 1), torch.ones(64 * MIB // 4, device=GPU)
+    targets = [torch.zeros((), device=GPU) for _ in range(4)]
+    before, size = torch.cuda.memory_reserved(), source.nbytes
+    graphs = [streams.capture(doubling(source, target)) for target in targets[:3]]
+    assert size <= torch.cuda.memory_reserved() - before < 2 * size
+    with streams.on(1):  # those of another stream may run at the same time
+        graphs.append(streams.capture(doubling(source, targets[3])))
+        graphs[3]()
+    assert 2 * size <= torch.cuda.memory_reserved() - before < 3 * size
+    for graph in (*graphs[2::-1], *graphs[:3]):
+        graph()
+    torch.cuda.synchronize()
+    assert [target.item() for target in targets] == [2.0 * source.numel()] * 4
+    del graph
+    graphs.clear()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() - before < size
+    # And from nothing again, on a stream whose earlier graphs are gone.
+    again = streams.capture(doubling(source, targets[0]))
+    targets[0].zero_()
+    again()
+    assert targets[0].item() == 2.0 * source.numel()
+
+
+def test_a_training_keeps_to_its_budget_also_while_it_checks_its_chunks(emptied):
+    """The first iterations are without graphs, and so are those of phases 2, 4 and 8."""
+    budget = 0.25 * GIB
+    args = ppo.Args(
+        game="pong", device="cuda", num_envs=128, num_steps=64, minibatch_size=4096,
+        update_epochs=1, memory_budget=budget / GIB, bf16=False, total_frames=10**9, num_threads=1,
+    ).on(GPU)  # fmt: skip
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    trainer = Trainer(ppo.PPO, args, ProcessGroup(0, 1, GPU))
+    work = trainer.learner.work
+    assert work.at_once < work.samples
+    for _ in range(9):
+        trainer.iterate()
+    torch.cuda.synchronize()
+    # Libraries' workspaces are not counted.
+    assert torch.cuda.max_memory_allocated() - before < budget + 64 * MIB
+    trainer.close()
