@@ -4,32 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.figures.pages import Said, table_line
+from tests.figures.pages import Said, said, table_line
 from tests.figures.results import ROOT, source
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 PPO = source("PPO by eight systems", "2026-11-28", "9f0bb72", mode="figure9")
 ON_GPU = source(
-    "PPO on a GPU by four systems", "2026-11-28-h200", "abf5a5c 2ae0929", mode="figure9"
+    "PPO on a GPU by four systems", "2026-11-28-h200", "abf5a5c 2ae0929 27dc557", mode="figure9"
 )
-CASES = ((512, 125, 1), (512, 125, 8), (512, 250, 1), (256, 125, 1), (1024, 125, 1))
-SOURCES = (PPO, ON_GPU)
+LARGE = source(
+    "large pictures", "2026-11-28-h200", "2ae0929 27dc557 38bde9d",
+    lambda row: row["commit"][:7] != "2ae0929" or row["system"] != "cule.train", mode="figure10",
+)  # fmt: skip
+CASES = (
+    (512, 125, 1, 1), (512, 125, 8, 1), (512, 250, 1, 1), (256, 125, 1, 1), (1024, 125, 1, 1),
+    (512, 125, 1, 4),
+)  # fmt: skip
+SOURCES = (PPO, ON_GPU, LARGE)
 NUMBERS = "1 9 10 16 32 64"
 GIVEN: dict[str, str] = {}
 
 
 def on_gpu() -> Iterator[Said]:
-    for envs, steps, depth in CASES:
-        rows = [
-            row
-            for name in ("cule.train", "rl_games", "TorchRL", "CleanRL")
+    for case in CASES:
+        rows = {
+            row["system"]: row
             for row in ON_GPU.rows
-            if (row["num_envs"], row["num_steps"], row["depth"]) == (envs, steps, depth)
-            and row["system"] == name
-        ]
-        numbers = [n for row in rows for n in (row["seconds"], row["peak_bytes"] / 2**30)]
-        cells = " | ".join(["{:.3f}, {:.1f}"] * len(rows))
-        yield table_line(f"{{:,}}, {{}}, {{}} | {cells}", envs, steps, depth, *numbers)
+            if (row["num_envs"], row["num_steps"], row["depth"], row["width"]) == case
+        }
+        line, numbers = "| {:,}, {}, {}, {} |", list(case)
+        for name in ("cule.train", "rl_games", "TorchRL", "CleanRL"):
+            line += " {:.3f}, {:.1f} |" if name in rows else " |"
+            if name in rows:
+                numbers += [rows[name]["seconds"], rows[name]["peak_bytes"] / 2**30]
+        yield said(line, *numbers)
+
+
+def large() -> Iterator[Said]:
+    small, large = (row for row in LARGE.rows if "seconds" in row)
+    yield said(
+        "with RGB pictures of {}x{} an iteration of cule.train takes {:.3f} s in {:.1f} GiB, and "
+        "with {}x{} {:.3f} s in {:.1f} GiB",
+        *(value for row in (small, large)
+          for value in (*row["size"], row["seconds"], row["peak_bytes"] / 2**30)),
+    )  # fmt: skip
+    others = [row for row in LARGE.rows if row["system"] != "cule.train"]
+    assert all("OutOfMemoryError" in row["problem"] for row in others)
+    assert {row["system"] for row in others} == {"rl_games", "TorchRL", "CleanRL"}
+    yield said(
+        "with {} envs, {} steps and {:.0f} GiB", *(small[key] for key in ("num_envs", "num_steps")),
+        small["memory"],
+    )  # fmt: skip
 
 
 def figures() -> Iterator[Said]:
@@ -38,3 +63,4 @@ def figures() -> Iterator[Said]:
             f"{row['system']} | {{:.2f}} | {{:,.0f}}", row["seconds"], row["peak_bytes"] / 2**20
         )
     yield from on_gpu()
+    yield from large()
