@@ -17,6 +17,7 @@ from cule.scope.breakdown import GpuTime, Row, Transitions
 from cule.scope.capture import mark_graphs, watch_captures
 from cule.scope.costs import Costs
 from cule.scope.events import UNATTRIBUTED
+from cule.scope.follower import follow_forks
 from cule.scope.light import Light
 from cule.scope.recording import Recording, record
 
@@ -26,3 +27,4 @@ __all__ = [
 ]  # fmt: skip
 
 watch_captures()
+follow_forks()

@@ -17,10 +17,11 @@ from cule.scope.boundary import find_boundary
 from cule.scope.costs import Costs
 from cule.scope.counters import count
 from cule.scope.depths import gpu_use
+from cule.scope.names import process_name
 from cule.scope.options import make_parser
 from cule.scope.overlaps import overlaps_of
 from cule.scope.program import program_of, run_recorded
-from cule.scope.recorder import INSTRUMENTS, Recorder, process_name
+from cule.scope.recorder import INSTRUMENTS, Recorder
 from cule.scope.recording import Recording
 from cule.scope.rows import json_rows, results_row
 from cule.scope.turns import Turns
@@ -55,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
     recorder = Recorder(
         options.out, iterations=options.iterations, boundaries=options.boundaries,
         instruments=instruments, overwrite=options.overwrite, finish=options.finish,
+        children=options.children and options.instruments is None,
     )  # fmt: skip
     status = run_recorded(words, recorder, options.markers)
     if options.instruments is None and recorder.complete:

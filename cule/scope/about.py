@@ -49,6 +49,9 @@ class About(_Needed, total=False):
     rank: int
     world_size: int
     host: str
+    root: str | None
+    title: str | None
+    thread_before_fork: int | None
     children: dict[str, str]
     command: str | None
     torch: str

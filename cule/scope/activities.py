@@ -85,7 +85,9 @@ class Activities:
                 "runs: end it first"
             )
         activities = [ProfilerActivity.CPU]
-        self.with_gpu = with_gpu and torch.cuda.is_available() and records_gpu()
+        # CUDA, and so a profile of it, cannot be used in a fork of a process that used it.
+        usable = torch.cuda.is_available() and not torch.cuda._is_in_bad_fork()
+        self.with_gpu = with_gpu and usable and records_gpu()
         if self.with_gpu:
             activities.append(ProfilerActivity.CUDA)
         self._profile: Any = profile(

@@ -72,13 +72,19 @@ def open_annotations() -> dict[int, tuple[threading.Thread, list[Annotation]]]:
     }
 
 
-def _forget_listeners() -> None:
-    """In a forked child: its parent's recording is not its own, nor is a lock of its threads."""
+def _forget_parent() -> None:
+    """In a forked child: its parent's recording is not its own, nor are open annotations.
+
+    Nor is a lock that another thread may have had.
+    """
     global _listeners, _changing
     _listeners, _changing = (), threading.Lock()
+    _threads.clear()
+    _local.open = []
+    _threads[threading.get_ident()] = (threading.current_thread(), _local.open)
 
 
-os.register_at_fork(after_in_child=_forget_listeners)
+os.register_at_fork(after_in_child=_forget_parent)
 
 
 class Annotation:

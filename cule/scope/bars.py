@@ -16,10 +16,12 @@ from cule.programs.figures import new_figure
 from cule.scope.breakdown import Row
 
 _COLORS = {"cpu": "#4c78a8", "both": "#72b7b2", "gpu": "#f58518", "none": "#d0d0d0"}
-_PATTERNS = {"python": "", "simulator": "///", "backend": "...", "cuda_api": "xxx", "": ""}
+_PATTERNS = {
+    "python": "", "simulator": "///", "backend": "...", "cuda_api": "xxx", "waiting": "---", "": "",
+}  # fmt: skip
 _NAMES = {
     "cpu": "CPU", "both": "CPU and GPU", "gpu": "GPU", "none": "neither", "python": "Python",
-    "simulator": "simulator", "backend": "backend", "cuda_api": "CUDA API",
+    "simulator": "simulator", "backend": "backend", "cuda_api": "CUDA API", "waiting": "waiting",
 }  # fmt: skip
 HEIGHT, BAR_WIDTH, LEAST_WIDTH = 4.8, 0.9, 6.4  # inches
 

@@ -22,6 +22,8 @@ from cule.errors import InvalidValue
 from cule.scope import capture
 from cule.scope.collect import Collected
 from cule.scope.events import BACKWARD, REPLAY
+from cule.scope.imports import ImportHook
+from cule.scope.waiting import waiting_functions
 
 # Packages whose native modules are simulators.
 SIMULATORS = ("cule", "ale_py", "envpool")
@@ -91,6 +93,9 @@ class Boundaries:
         self.collected, self.simulators = collected, tuple(simulators)
         self._replaced: list[tuple[Any, str, Any]] = []
         self._engine: Any = None
+        self._done: list[ModuleType] = []
+        roots = {name.partition(".")[0] for name in self.simulators}
+        self._imports = ImportHook(roots, self._imported)
 
     def timed(self, function: Callable[..., Any], level: str, name: str) -> Callable[..., Any]:
         """The function, wrapped so that its calls are noted."""
@@ -105,6 +110,24 @@ class Boundaries:
             finally:
                 ended = perf_counter_ns()
                 calls.append((begun, ended, level, name))
+
+        return call
+
+    def waited(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """The same for a function that waits, which may not have returned when the window ends."""
+        here = self.collected.here
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            lists = here()
+            begun = perf_counter_ns()
+            lists.waits.append((begun, name))
+            try:
+                return function(*args, **kwargs)
+            finally:
+                ended = perf_counter_ns()
+                lists.waits.pop()
+                lists.calls.append((begun, ended, "waiting", name))
 
         return call
 
@@ -128,12 +151,29 @@ class Boundaries:
         self._replace(where, name, wrapped, member)
 
     def install(self) -> None:
-        """Replaces the functions."""
+        """Replaces the functions, also those of modules that are imported later."""
         for package in self.simulators:
-            for module in modules_of(package):
+            self._install_package(package)
+        for where, name, function in waiting_functions():
+            full = where.__name__ if isinstance(where, ModuleType) else where.__qualname__
+            self._replace(where, name, self.waited(function, f"{full}.{name}"), function)
+        self._install_backend()
+        self._imports.install()
+
+    def _install_package(self, package: str) -> None:
+        for module in modules_of(package):
+            if module not in self._done:
+                self._done.append(module)
                 for where, name, member in _callables(module):
                     self._wrap(where, name, member, "simulator")
-        self._install_backend()
+
+    def _imported(self, module: str, inside: bool) -> None:
+        """A module was imported, perhaps with a simulator's."""
+        if not inside:
+            root = module.partition(".")[0]
+            for package in self.simulators:
+                if package.partition(".")[0] == root:
+                    self._install_package(package)
 
     def _install_backend(self) -> None:
         """Replaces the long calls into torch that torch.profiler does not see on their thread."""
@@ -155,6 +195,7 @@ class Boundaries:
 
     def uninstall(self) -> None:
         """Restores the functions."""
+        self._imports.uninstall()
         while self._replaced:
             where, name, before = self._replaced.pop()
             setattr(where, name, before)

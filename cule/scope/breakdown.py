@@ -22,7 +22,7 @@ class Row:
         phase: "" where none was open.
         operation: "(unattributed)" where none was open.
         resource: "cpu", "gpu", "both" or "none": what worked. "none" is a wait for an idle GPU.
-        level: "python", "simulator", "backend" or "cuda_api": where the CPU was; "" where only the
+        level: one of events.LEVELS: where the CPU was; "" where only the
             GPU worked.
         seconds: of the wall clock.
         calls: how often the operation began; the same in all its rows.

@@ -1,4 +1,4 @@
-"""The processes that a recorded one starts: the report names those of them that record nothing."""
+"""The processes that a recorded one starts: a report has them, or names those that are missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -87,13 +88,44 @@ def _lives(pid: int) -> bool:
     return True
 
 
+def name_all(processes: list[Process]) -> None:
+    """Gives those that another process started the names that they have in a report."""
+    titles = Counter(one.about.get("title") for one in processes)
+    for process in processes:
+        title = process.about.get("title")
+        if title is not None:
+            # A recording's own process may have such a name, too.
+            alone = titles[title] == 1 and all(
+                other.name != title or other is process for other in processes
+            )
+            process.name = title if alone else f"{title}-{process.about.get('pid')}"
+
+
+def in_order(processes: list[Process]) -> list[Process]:
+    """Each process before those that it started, which come in the order of their begins."""
+    below: dict[str | None, list[Process]] = {}
+    for process in processes:
+        below.setdefault(process.parent, []).append(process)
+
+    def with_children(process: Process) -> Iterator[Process]:
+        yield process
+        for child in sorted(below.get(process.name, ()), key=lambda one: one.start):
+            yield from with_children(child)
+
+    return [one for first in below.get(None, ()) for one in with_children(first)]
+
+
 def find_parents(processes: list[Process]) -> None:
     """Says of each process which of the others started it, and which of its own are missing."""
+    name_of_root = {one.about.get("name"): one.name for one in processes}
     recorded = {(one.about.get("host"), one.about.get("pid")): one for one in processes}
     for process in processes:
         host = process.about.get("host")
         above = recorded.get((host, process.about.get("parent")))
         process.parent = None if above is None else above.name
+        if above is None and (root := process.about.get("root")) is not None:
+            # What started it is not recorded, as multiprocessing's fork server.
+            process.parent = name_of_root.get(root)
         children = process.about.get("children", {}).items()
         missing = [
             f"{name} (pid {pid})" for pid, name in children if (host, int(pid)) not in recorded
@@ -104,6 +136,7 @@ def find_parents(processes: list[Process]) -> None:
         more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
         process.problems.append(
             f"expected recordings of all {len(children)} processes that {process.name} started, "
-            f"got none of {named}{more}: the report has nothing of them; to have them in it, use "
-            "`with scope.record(FOLDER):` in each, with this folder"
+            f"got none of {named}{more}: the report has nothing of them. Recorded are forks, and "
+            "Pythons that start with their parent's environment; others by `with "
+            "scope.record(FOLDER):` in each, with this folder"
         )

@@ -47,6 +47,7 @@ class ThreadLists:
         marks: begins and ends of annotations: time, whether it is a begin, kind, name.
         calls: calls into libraries: start, end, level, name.
         replays: replays of graphs: start, end, number of the graph.
+        waits: calls that wait for a process or thread and have not returned: start, name.
     """
 
     number: int
@@ -54,12 +55,15 @@ class ThreadLists:
     marks: list[tuple[int, bool, str, str]] = field(default_factory=list)
     calls: list[tuple[int, int, str, str]] = field(default_factory=list)
     replays: list[tuple[int, int, int]] = field(default_factory=list)
+    waits: list[tuple[int, str]] = field(default_factory=list)
 
 
 class Collected:
     """The lists of all threads, and a listener that appends annotations to them."""
 
     def __init__(self) -> None:
+        # Numbers of threads, by their identities, which Python does not know right after a fork.
+        self.numbers: dict[int | None, int] = {}
         self._lists: dict[int, ThreadLists] = {}
         # How much of each list has been taken by `news`.
         self._taken: dict[tuple[int, str], int] = {}
@@ -77,10 +81,17 @@ class Collected:
         """Notes the annotations that are open already, on all threads."""
         now = perf_counter_ns()
         for number, (thread, opened) in open_annotations().items():
-            if not opened or thread.native_id is None:
+            native = self.numbers.get(number, thread.native_id)
+            if not opened or native is None:
                 continue
-            lists = self._lists.setdefault(number, ThreadLists(thread.native_id, thread.name))
+            lists = self._lists.setdefault(number, ThreadLists(native, thread.name))
             lists.marks += [(now, True, one.kind, one.name) for one in opened]
+
+    def note_waits(self) -> None:
+        """Notes the waits that have not ended, on all threads, as if they ended now."""
+        now = perf_counter_ns()
+        for lists in list(self._lists.values()):
+            lists.calls += [(begun, now, "waiting", name) for begun, name in lists.waits]
 
     def began(self, annotation: Annotation) -> None:
         """Appends a begin; takes the time last, so that this call counts to what is around it."""

@@ -40,7 +40,7 @@ class Costs:
 
     def around(self, call: Call) -> float:
         """The cost of a call outside of its own time: half before, half after it."""
-        if call.level == "simulator" or call.name in (BACKWARD, REPLAY):
+        if call.level in ("simulator", "waiting") or call.name in (BACKWARD, REPLAY):
             return self.boundary
         return self.operator if call.level == "backend" else 0.0
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from cule.errors import InvalidType, InvalidValue
 
-# The levels of the software stack, as in RL-Scope's figure 3.
-LEVELS = ("python", "simulator", "backend", "cuda_api")
+# The levels of the software stack, as in RL-Scope's figure 3, and where a thread waits for another
+# process or thread.
+LEVELS = ("python", "simulator", "backend", "cuda_api", "waiting")
 RESOURCES = ("cpu", "gpu", "both", "none")
 UNATTRIBUTED = "(unattributed)"
 BOOKKEEPING = "(book-keeping)"

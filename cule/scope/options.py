@@ -66,6 +66,12 @@ def _add_run(programs: Any) -> None:
     add("--out", type=Path, required=True, metavar="FOLDER", help="where the recording goes")
     add("--finish", action="store_true", help="end the program when the iterations are recorded")
     add("--overwrite", action="store_true", help="delete an older recording in the folder")
+    add(
+        "--children",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="record the Python processes that the program starts, too (default: yes)",
+    )
     add("--markers", action=argparse.BooleanOptionalAction, default=True,
         help="mark operations in CUDA graphs by tiny memsets, by which branches with the same "
         "kernels are told apart (default: yes)")  # fmt: skip

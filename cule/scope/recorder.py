@@ -7,9 +7,7 @@ report.
 from __future__ import annotations
 
 import dataclasses
-import multiprocessing
 import os
-import re
 import socket
 import threading
 import warnings
@@ -35,7 +33,16 @@ from cule.scope.annotations import Annotation, listen, stop_listening
 from cule.scope.boundary import SIMULATORS, Boundaries
 from cule.scope.children import Children
 from cule.scope.collect import Collected, clock_offset
-from cule.scope.storage import Writer, activities_path, marks_path, prepare, write_about
+from cule.scope.following import Follow, Following
+from cule.scope.names import process_name, title_of_process
+from cule.scope.storage import (
+    Writer,
+    activities_path,
+    delete,
+    marks_path,
+    prepare,
+    write_about,
+)
 from cule.scope.utilization import Utilization, gpu_uuid
 
 # The instruments of a recording; calibration leaves some of them out.
@@ -46,27 +53,8 @@ RANGE = "range"
 WARM_ITERATIONS = 1
 
 
-# What the parent of this process, if os.fork made it, was called.
-_name_at_fork: str | None = None
-
-
 class Finished(BaseException):
     """Ends a program whose recording is complete, where that was asked for."""
-
-
-def process_name() -> str:
-    """The name of this process: "rank0" under torchrun, else "main", or multiprocessing's.
-
-    A process that a rank starts has both; one that os.fork made has its pid.
-    """
-    name = multiprocessing.current_process().name
-    parts = [f"rank{os.environ['RANK']}"] if "RANK" in os.environ else []
-    if name != "MainProcess":
-        parts.append(re.sub(r"[^\w.-]", "-", name))
-    parts = parts or ["main"]
-    if name == _name_at_fork:
-        parts.append(str(os.getpid()))
-    return "-".join(parts)
 
 
 def check_iterations(iterations: Any) -> tuple[int, int] | None:
@@ -100,9 +88,14 @@ class Recorder:
         instruments: the INSTRUMENTS that record; without any only the window's length is recorded.
         overwrite: whether an older recording of this process is deleted.
         finish: whether the program is ended, by a `Finished`, when the iterations are recorded.
+        children: whether processes that this one starts are recorded with it.
+        followed: this process is recorded with another one, which said so; None: for itself.
+        thread: the number of the main lane's thread; None: that of this thread.
+        thread_before_fork: the number that Kineto knows the thread by, if this is a fork.
 
     Attributes:
         complete: whether the recording is in the folder.
+        follow: what processes that are started have to know; None: they are not recorded.
         problems: sentences about errors of the recording.
 
     Raises:
@@ -111,6 +104,8 @@ class Recorder:
     """
 
     _running: Recorder | None = None
+    # In a fork: what recorded its parent.
+    abandoned: Recorder | None = None
 
     def __init__(
         self,
@@ -121,23 +116,39 @@ class Recorder:
         instruments: Iterable[str] = INSTRUMENTS,
         overwrite: bool = False,
         finish: bool = False,
+        children: bool = False,
+        followed: Follow | None = None,
+        thread: int | None = None,
+        thread_before_fork: int | None = None,
     ):
         check_torch()
         self.folder, self.name = folder, process_name()
+        self.followed, self._thread_before_fork = followed, thread_before_fork
+        if followed is not None:
+            self.name = f"{followed.root}.{os.getpid()}"
         self.instruments, self.finish = frozenset(instruments), finish
         self.iterations = check_iterations(iterations)
         self._claim = prepare(folder, self.name, overwrite)
         self.complete, self.problems = False, list(filter(None, [missing_gpu()]))
         self.offset, self.collected = clock_offset(), Collected()
+        if thread is not None:
+            self.collected.numbers[threading.main_thread().ident] = thread
         self.window: list[int] = []
         # When the recording began to wait for the GPU's last work.
         self.asked: int | None = None
-        self._main, self._seen, self._state = threading.get_native_id(), 0, "new"
+        self._main, self._seen, self._state = thread or threading.get_native_id(), 0, "new"
         self._first_iteration: int | None = None
         self._reference, self._referred = reference.Reference(), 0
         self._utilization = Utilization()
         self._activities: Activities | None = None
         self._boundaries = Boundaries(self.collected, (*SIMULATORS, *boundaries))
+        self.follow, self._following = followed, None
+        if children:
+            packages = {name.partition(".")[0] for name in (*SIMULATORS, *boundaries)}
+            self.follow = Follow(
+                str(folder.resolve()), self.name, tuple(boundaries), tuple(sorted(packages))
+            )
+            self._following = Following(self.follow)
         self._children = Children()
         self._writer: Writer | None = None
         # What ends the parts that were started, the last one first.
@@ -157,6 +168,8 @@ class Recorder:
         Raises:
             RuntimeError: this process is recorded already.
         """
+        if Recorder._running is not None and Recorder._running.followed is not None:
+            Recorder._running.discard()
         if Recorder._running is not None:
             raise Failed(
                 "expected one recording at a time, got another one while that into "
@@ -164,9 +177,12 @@ class Recorder:
             )
         Recorder._running, self._state = self, "waiting"
         if self.instruments:
-            self._utilization.start()
+            if self.followed is None:
+                self._utilization.start()
             self._children.install()
             self._ends.append(self._children.uninstall)
+        if self._following is not None:
+            self._following.start()
         if self.iterations is None:
             self._begin_parts()
             self._begin_window()
@@ -216,7 +232,7 @@ class Recorder:
             self._ends.append(lambda: stop_listening(self.collected))
         if "boundaries" in self.instruments:
             self._boundaries.install()
-            self._ends.append(self._boundaries.uninstall)
+            self._ends += [self.collected.note_waits, self._boundaries.uninstall]
         if "activities" in self.instruments:
             try:
                 activities = Activities("cuda" in self.instruments)
@@ -237,6 +253,8 @@ class Recorder:
         self._state = "recording"
         if self.instruments:
             self._children.begin()
+        if self._following is not None:
+            self._following.open()
         self.window = [perf_counter_ns() + self.offset]
 
     def stop(self) -> None:
@@ -249,6 +267,21 @@ class Recorder:
             self.window.append(perf_counter_ns() + self.offset)
         if self._state == "reference":
             self._reference.end(0)
+        if self._following is not None:
+            self._following.close()
+        self._end_parts()
+        self._utilization.stop()
+        self._say_what_is_missing()
+        self._write()
+        if self._following is not None:
+            self._following.wait()
+        self._claim.release()
+        if self.followed is not None:
+            return  # the report has its problems
+        for sentence in self.problems:
+            warnings.warn(sentence, stacklevel=3)
+
+    def _end_parts(self) -> None:
         self._state = "done"
         stop_listening(self)
         while self._ends:
@@ -257,17 +290,20 @@ class Recorder:
             except RuntimeError as problem:
                 self.problems.append(f"expected a part of the recording to end, got: {problem}")
         Recorder._running = None
-        self._utilization.stop()
-        self._say_what_is_missing()
-        self._write()
+
+    def discard(self) -> None:
+        """Ends the recording, and deletes it."""
+        self._end_parts()
+        if self._writer is not None:
+            self._writer.stop()
+        delete(self.folder, self.name)
         self._claim.release()
-        for sentence in self.problems:
-            warnings.warn(sentence, stacklevel=3)
 
     def abandon(self) -> None:
         """In a forked child: the recording is its parent's. Nothing of it is left in the child."""
         self._state = "done"
-        Recorder._running = None
+        Recorder._running, Recorder.abandoned = None, self
+        self._following = None
         self._children.uninstall()
         self._boundaries.uninstall()
         # CUDA, and so a profile of it, cannot be used after a fork.
@@ -325,6 +361,9 @@ class Recorder:
             "state": state, "name": self.name, "main": self._main, "pid": os.getpid(),
             "parent": os.getppid(), "rank": int(os.environ.get("RANK", 0)),
             "world_size": int(os.environ.get("WORLD_SIZE", 1)), "host": socket.gethostname(),
+            "root": None if self.followed is None else self.followed.root,
+            "title": None if self.followed is None else title_of_process(),
+            "thread_before_fork": self._thread_before_fork,
             "children": self._children.started,
             "command": command_line(), "torch": torch.__version__,
             "cuda": torch.version.cuda, "instruments": sorted(self.instruments),
@@ -337,8 +376,7 @@ class Recorder:
 
 
 def _after_fork_in_child() -> None:
-    global _name_at_fork
-    _name_at_fork = multiprocessing.current_process().name
+    Recorder.abandoned = None
     if Recorder._running is not None:
         Recorder._running.abandon()
 

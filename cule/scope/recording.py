@@ -122,6 +122,8 @@ class record(Recording):
             cule, ale-py and EnvPool.
         costs: of the book-keeping (`scope.Costs.read`), to be taken out.
         overwrite: whether an older recording there is deleted.
+        children: whether the Python processes that the program starts, and those that these start,
+            are recorded, too: forks, multiprocessing's, and Pythons that subprocess runs.
 
     Attributes:
         complete: whether everything was written.
@@ -140,14 +142,16 @@ class record(Recording):
         boundaries: Iterable[str] = (),
         costs: Costs | None = None,
         overwrite: bool = False,
+        children: bool = True,
     ):
         super().__init__(folder, costs)
         names = tuple(boundaries)
         for name in names:
             find_boundary(name)
         self._recorder = Recorder(
-            self.folder, iterations=iterations, boundaries=names, overwrite=overwrite
-        )
+            self.folder, iterations=iterations, boundaries=names, overwrite=overwrite,
+            children=children,
+        )  # fmt: skip
 
     @property
     def complete(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from cule.disk.files import append, content_of, replacing
 from cule.disk.json_lines import DAMAGE, read_lines
 from cule.errors import InvalidValue
 from cule.scope.about import VERSION, graphs_of, parse_about
-from cule.scope.children import find_parents
+from cule.scope.children import find_parents, in_order, name_all
 from cule.scope.collect import Collected, add_entry
 from cule.scope.events import Process, window_end
 from cule.scope.kineto import add_trace, lost_launches, read_trace
@@ -64,13 +65,34 @@ def prepare(folder: Path, name: str, overwrite: bool) -> Claim:
                 f"expected a folder without a recording of process {name!r}, got {folder}, which "
                 "has one: name another folder, or overwrite it (--overwrite, overwrite=True)"
             )
-        for path in (about_path, marks_path, activities_path):
-            path(folder, name).unlink(missing_ok=True)
+        delete(folder, name)
+        for other in folder.glob(f"{name}.*{_ABOUT}"):
+            if _root_of(other) == name:
+                stem = other.name.removesuffix(_ABOUT)
+                delete(folder, stem)
+                (folder / f"{stem}.lock").unlink(missing_ok=True)
     except OSError as problem:
         raise InvalidValue(
             f"expected a folder that can be written, got {folder}: {problem.strerror}"
         ) from problem
     return claim
+
+
+def delete(folder: Path, name: str) -> None:
+    """Deletes the recording of a process, if there is one.
+
+    Raises:
+        OSError: it cannot be deleted.
+    """
+    for path in (about_path, marks_path, activities_path):
+        path(folder, name).unlink(missing_ok=True)
+
+
+def _root_of(path: Path) -> str | None:
+    """The process with which another one was recorded, by the latter's file; None: with none."""
+    with suppress(InvalidValue):
+        return _read_about(path).get("root")
+    return None
 
 
 def write_about(folder: Path, name: str, about: dict[str, Any]) -> None:
@@ -93,15 +115,17 @@ class Writer:
     def __init__(self, path: Path, collected: Collected, offset: int):
         self.path, self.collected, self.offset = path, collected, offset
         self.problem: OSError | None = None
-        self._stopped = threading.Event()
+        # Held until the end. Not an Event, whose waits a recording notes (waiting.py).
+        self._going_on = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="cule.scope", daemon=True)
 
     def start(self) -> None:
         """Begins to write."""
+        self._going_on.acquire()
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stopped.wait(SECONDS_BETWEEN_WRITES):
+        while not self._going_on.acquire(timeout=SECONDS_BETWEEN_WRITES):
             self.write()
 
     def write(self) -> None:
@@ -116,7 +140,7 @@ class Writer:
 
     def stop(self) -> None:
         """Appends the rest, and ends."""
-        self._stopped.set()
+        self._going_on.release()
         self._thread.join()
         self.write()
 
@@ -181,6 +205,8 @@ def read_process(folder: Path, name: str) -> Process:
     process = Process(name, start, end, about["main"], about=about)
     process.problems += about.get("problems", [])
     process.graphs = graphs_of(about)
+    if about.get("thread_before_fork") is not None:
+        process.pthreads[about["thread_before_fork"]] = process.main
     _read_marks(process, marks_path(folder, name))
     complete = about.get("state") == "complete"
     if not complete:
@@ -219,5 +245,6 @@ def read_recording(folder: Path) -> list[Process]:
         ValueError: there is no recording, or a file is damaged.
     """
     processes = [read_process(folder, name) for name in names_in(folder)]
+    name_all(processes)
     find_parents(processes)
-    return processes
+    return in_order(processes)

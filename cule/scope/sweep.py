@@ -129,7 +129,7 @@ class _State:
         """Counts a call that begins now."""
         if call.level != self.level:
             resource = "both" if self.owner in self.running else "cpu"
-            if call.waits_until:
+            if call.waits_until or call.level == "waiting":
                 resource = "none"
             cells.transitions[self.owner, resource, self.level, call.level] += 1
         if call.level == "cuda_api":
@@ -141,7 +141,7 @@ class _State:
         """Applies a change to the state."""
         if kind == "call":
             self.open[id(what)] = what
-            if what.waits_until:
+            if what.waits_until or what.level == "waiting":
                 self.waiting.add(id(what))
         elif kind == "return":
             self.open.pop(id(what))

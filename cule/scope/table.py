@@ -14,6 +14,7 @@ from cule.scope.recording import Analysed, Recording
 _RESOURCE_TITLES = {"cpu": "CPU", "gpu": "GPU", "both": "both", "none": "none"}
 _LEVEL_TITLES = {
     "python": "Python", "simulator": "simulator", "backend": "backend", "cuda_api": "CUDA API",
+    "waiting": "waiting",
 }  # fmt: skip
 
 
@@ -47,6 +48,8 @@ def breakdown_table(rows: Sequence[Row], iterations: int) -> str:
     by_operation: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         by_operation[row.phase, row.operation].append(row)
+    # Most programs wait for no other process.
+    shown = [one for one in LEVELS if one != "waiting" or any(row.level == one for row in rows)]
     lines = []
     for (phase, operation), some in sorted(
         by_operation.items(), key=lambda one: -sum(row.seconds for row in one[1])
@@ -56,16 +59,17 @@ def breakdown_table(rows: Sequence[Row], iterations: int) -> str:
         resources = [
             sum(r.seconds for r in some if r.resource == resource) for resource in RESOURCES
         ]
-        levels = [sum(r.seconds for r in some if r.level == level) for level in LEVELS]
+        levels = [sum(r.seconds for r in some if r.level == level) for level in shown]
         hidden = sum(row.hidden_seconds for row in some)
         lines.append([
             name, f"{some[0].calls / count:,.4g}", _number(1e3 * spent / count),
             f"{100 * spent / total:.1f}%" if total else ".",
             *(_number(1e3 * part / count) for part in (*resources, *levels, hidden)),
         ])  # fmt: skip
-    lines.append(["sum", "", _number(1e3 * total / count), "", *[""] * 9])
+    blank = [""] * (len(RESOURCES) + len(shown) + 1)
+    lines.append(["sum", "", _number(1e3 * total / count), "", *blank])
     head = ["operation", "calls", "ms", "share"]
-    head += [_RESOURCE_TITLES[one] for one in RESOURCES] + [_LEVEL_TITLES[one] for one in LEVELS]
+    head += [_RESOURCE_TITLES[one] for one in RESOURCES] + [_LEVEL_TITLES[one] for one in shown]
     return columns([*head, "hidden"], lines)
 
 
@@ -156,6 +160,28 @@ def reference_sentence(one: Analysed) -> str | None:
     )
 
 
+def processes_table(recording: Recording) -> str:
+    """The tree of processes, with the time of each one's main thread by level.
+
+    A process is below the one that started it.
+    """
+    depths: dict[str, int] = {}
+    lines = []
+    for one in recording.processes:
+        process = one.process
+        depth = depths[process.name] = depths.get(process.parent or "", -1) + 1
+        spent: dict[str, float] = defaultdict(float)
+        for (_, _, level), nanoseconds in one.cells[0].nanoseconds.items():
+            spent[level] += float(nanoseconds) / 1e9
+        begun = (process.start - recording.processes[0].process.start) / 1e9
+        lines.append([
+            "  " * depth + process.name, f"{begun:.3f}", f"{one.seconds:.3f}",
+            *(_number(spent[level]) for level in LEVELS),
+        ])  # fmt: skip
+    head = ["process", "from", "seconds", *(_LEVEL_TITLES[level] for level in LEVELS)]
+    return columns(head, lines)
+
+
 def report(recording: Recording, use: Sequence[GpuUse], overlaps: Sequence[Overlap]) -> str:
     """The whole report.
 
@@ -165,7 +191,7 @@ def report(recording: Recording, use: Sequence[GpuUse], overlaps: Sequence[Overl
         overlaps: the overlaps of all its processes.
     """
     rows, transitions, gpu = recording.breakdown(), recording.transitions(), recording.gpu()
-    parts = []
+    parts = [processes_table(recording)] if len(recording.processes) > 1 else []
     for one in recording.processes:
         count = one.process.iterations
         parts.append(_heading(one))

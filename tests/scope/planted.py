@@ -12,6 +12,8 @@ from collections import Counter
 import torch
 
 from cule import scope
+from cule.scope.recording import Analysed
+from cule.scope.sweep import sweep
 from tests.scope import planted_simulator
 
 # Torch works for some twenty milliseconds, and Python nearly as long. Beside these it is little
@@ -79,3 +81,18 @@ def iterate(ledger: Ledger) -> None:
             multiply(ledger, "learn")
         ledger.at(scope.UNATTRIBUTED, "python")
     spin(0.005)
+
+
+def cells_of_iterations(one: Analysed) -> list[Counter[tuple[str, str]]]:
+    """Seconds by operation and level of each iteration of a recorded process's main lane."""
+    (lane,) = one.lanes
+    marks = [mark for mark in lane.thread.marks if mark.kind == "iteration"]
+    begins = [mark.time for mark in marks if mark.begins]
+    ends = [mark.time for mark in marks if not mark.begins]
+    found = []
+    for begin, end in zip(begins[-len(ends) :], ends, strict=True):
+        of_iteration: Counter[tuple[str, str]] = Counter()
+        for (key, _, level), nanoseconds in sweep(lane, begin, end).nanoseconds.items():
+            of_iteration[key.operation, level] += float(nanoseconds) / 1e9
+        found.append(of_iteration)
+    return found

@@ -8,13 +8,11 @@ iterations: so the median iteration counts, for each cell.
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 
 import pytest
 
 from cule import scope
-from cule.scope.sweep import sweep
-from tests.scope.planted import Ledger, iterate
+from tests.scope.planted import Ledger, cells_of_iterations, iterate
 
 ITERATIONS = 15
 
@@ -36,25 +34,9 @@ def planted(tmp_path_factory):
     return ledgers[1:], recording
 
 
-def cells_of_iterations(recording) -> list[Counter]:
-    """Seconds by operation and level of each iteration."""
-    (one,) = recording.processes
-    (lane,) = one.lanes
-    marks = [mark for mark in lane.thread.marks if mark.kind == "iteration"]
-    begins = [mark.time for mark in marks if mark.begins][-ITERATIONS:]
-    ends = [mark.time for mark in marks if not mark.begins][-ITERATIONS:]
-    found = []
-    for begin, end in zip(begins, ends, strict=True):
-        of_iteration: Counter = Counter()
-        for (key, _, level), nanoseconds in sweep(lane, begin, end).nanoseconds.items():
-            of_iteration[key.operation, level] += float(nanoseconds) / 1e9
-        found.append(of_iteration)
-    return found
-
-
 def test_each_cell_is_found_within_two_percent_or_a_fifth_of_a_millisecond(planted):
     ledgers, recording = planted
-    found = cells_of_iterations(recording)
+    found = cells_of_iterations(recording.processes[0])[-ITERATIONS:]
     cells = {cell for ledger in ledgers for cell in ledger.seconds} - {("", "")}
     assert len(cells) == 8
     assert {cell for of_iteration in found for cell in of_iteration} == cells

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 import cule
 from cule import scope
-from cule.scope import recorder, storage
+from cule.scope import names, storage
 from cule.scope.recording import Recording
 from cule.scope.rows import json_rows
 from cule.scope.table import report
@@ -34,7 +34,7 @@ def test_forked_child_does_not_write_into_its_parents_recording(tmp_path):
                 pass
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
-    assert "child" not in {row.operation for row in recording.breakdown()}
+    assert ("main", "child") not in {(row.process, row.operation) for row in recording.breakdown()}
 
 
 def record_in_child(folder: Path) -> None:
@@ -91,7 +91,7 @@ def test_forked_child_that_leaves_its_parents_block_does_not_end_its_recording(t
         assert cule._core.Backend.__dict__["step"] is step
 
     step = cule._core.Backend.__dict__["step"]
-    recording = scope.record(tmp_path)
+    recording = scope.record(tmp_path, children=False)
     with recording:
         iterate(1)
         assert cule._core.Backend.__dict__["step"] is not step
@@ -106,7 +106,7 @@ def test_processes_that_are_not_recorded_are_a_sentence(tmp_path):
     fork_context = multiprocessing.get_context("fork")
     before = fork_context.Process(target=time.sleep, args=(60,))
     before.start()
-    with scope.record(tmp_path) as recording:
+    with scope.record(tmp_path, children=False) as recording:
         with fork_context.Pool(16) as pool:
             assert pool.map(abs, [-1]) == [1]
         loader = DataLoader(range(4), num_workers=2, multiprocessing_context="fork")
@@ -173,8 +173,8 @@ def test_several_processes_are_in_one_report(tmp_path, monkeypatch):
 
 def test_recorder_names_processes_of_multiprocessing(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
-    assert recorder.process_name() == "main"
+    assert names.process_name() == "main"
     monkeypatch.setenv("RANK", "3")
-    assert recorder.process_name() == "rank3"
+    assert names.process_name() == "rank3"
     monkeypatch.setattr(type(multiprocessing.current_process()), "name", "Process-1:2")
-    assert recorder.process_name() == "rank3-Process-1-2"
+    assert names.process_name() == "rank3-Process-1-2"

@@ -1,0 +1,163 @@
+"""A process that another one started records itself into that one's folder.
+
+A fork begins at once, a new Python when it imports torch, cule or a simulator
+(startup/sitecustomize.py). The recording ends with the window of the root, or with the process:
+also by os._exit, with which multiprocessing ends forks, and by SIGTERM, with which a Pool ends its
+workers. Only SIGKILL leaves a recording that is cut off.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from cule.scope.following import Follow
+from cule.scope.recorder import Recorder
+
+SECONDS_BETWEEN_LOOKS = 0.02
+
+
+class Follower:
+    """Records this process while the root's window is open.
+
+    Args:
+        follow: what the root says.
+        thread_before_fork: the forking thread's number in the parent, under which Kineto still
+            knows it; None: this is no fork.
+    """
+
+    def __init__(self, follow: Follow, thread_before_fork: int | None):
+        self.follow, self.thread_before_fork = follow, thread_before_fork
+        self.thread = threading.get_native_id()
+        self.recorder: Recorder | None = None
+        self.ended = self._leaving = False
+        # A signal's handler may come while the main thread has it.
+        self._lock = threading.RLock()
+        self._watch = threading.Thread(target=self._look, name="cule.scope", daemon=True)
+
+    def start(self) -> None:
+        """Begins to record, or to wait for the window."""
+        if self.follow.window.exists():
+            self.begin()
+        self._watch.start()
+        atexit.register(self.leave)
+        with suppress(ValueError):  # not the main thread
+            if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+                signal.signal(signal.SIGTERM, self._terminate)
+
+    def begin(self) -> None:
+        """Begins to record. If that fails, the root's report says that the process is missing."""
+        with self._lock:
+            if self.recorder is not None or self.ended:
+                return
+            try:
+                recorder = Recorder(
+                    Path(self.follow.folder), boundaries=self.follow.boundaries, overwrite=True,
+                    followed=self.follow, thread=self.thread,
+                    thread_before_fork=self.thread_before_fork,
+                )  # fmt: skip
+                recorder.start()
+            except (OSError, RuntimeError, ValueError):
+                self.ended = True
+                return
+            self.recorder = recorder
+
+    def end(self) -> None:
+        """Ends the recording. Can be called again."""
+        with self._lock:
+            self.ended = True
+            if self.recorder is not None:
+                self.recorder.stop()
+
+    def leave(self) -> None:
+        """The process is about to end."""
+        self._leaving = True
+        self.end()
+
+    def _look(self) -> None:
+        """Begins and ends with the root's window."""
+        while not self.ended:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            is_open = self.follow.window.exists()
+            if is_open:
+                self.begin()
+            elif self.recorder is not None:
+                self.end()
+
+    def _terminate(self, number: int, frame: Any) -> None:
+        if self._leaving:
+            return  # the recording is being written, and the process ends after that
+        self.leave()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+_follower: Follower | None = None
+_forking = 0
+
+
+def _start(follow: Follow, thread_before_fork: int | None) -> None:
+    global _follower
+    _follower = Follower(follow, thread_before_fork)
+    _follower.start()
+
+
+def _leave_by_exit() -> None:
+    """Lets os._exit, with which multiprocessing ends forks, end the recording, too."""
+    leave = os._exit
+
+    def leave_recorded(status: int) -> None:
+        if _follower is not None:
+            _follower.leave()
+        leave(status)
+
+    os._exit = leave_recorded  # type: ignore[assignment]
+
+
+def follow_started(text: str, *, is_fork: bool) -> None:
+    """In a Python that was started, or a fork server's fork: begins to follow.
+
+    Args:
+        text: what an environment variable says.
+        is_fork: it ends by os._exit.
+    """
+    _start(Follow.parse(text), None)
+    if is_fork:
+        _leave_by_exit()
+
+
+def _before_fork() -> None:
+    global _forking
+    _forking = threading.get_native_id()
+
+
+def _after_fork_in_child() -> None:
+    """A fork of a process that records, or waits for the window, does so, too."""
+    global _follower
+    parents, _follower = _follower, None
+    abandoned = Recorder.abandoned
+    follow = None
+    if abandoned is not None:
+        follow = abandoned.follow
+    elif parents is not None and not parents.ended:
+        follow = parents.follow
+    if parents is not None:
+        atexit.unregister(parents.leave)
+        if signal.getsignal(signal.SIGTERM) == parents._terminate:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if follow is None:
+        return
+    _start(follow, _forking)
+    _leave_by_exit()
+
+
+def follow_forks() -> None:
+    """From now on forks of a process that is recorded are recorded, too."""
+    # After the recorder's own function, which this one reads the result of.
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

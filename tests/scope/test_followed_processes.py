@@ -1,0 +1,270 @@
+"""Processes that a recorded program starts are in its report."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import gymnasium
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from cule import scope
+from cule.scope.following import VARIABLE
+from cule.scope.imports import ImportHook
+from cule.scope.recording import Recording
+from cule.scope.rows import json_rows
+from cule.scope.table import processes_table, report
+from tests.scope.planted import cells_of_iterations
+
+ROOT = Path(__file__).resolve().parents[2]
+FORK = multiprocessing.get_context("fork")
+
+
+def recorded_fleet(folder: Path, *words: str) -> tuple[Recording, str]:
+    """The recording of tests.scope.fleet, and what it printed. Its ledgers are in `folder`/own."""
+    (folder / "own").mkdir()
+    command = [
+        sys.executable, "-m", "cule.scope", "run", "--out", str(folder / "scope"),
+        "--boundary", "tests.scope.planted_simulator", "--",
+        "-m", "tests.scope.fleet", str(folder / "own"), *words,
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return Recording(folder / "scope"), done.stdout
+
+
+def kinds(recording: Recording) -> Counter[str]:
+    """How many processes there are of each kind, by their names without numbers."""
+    return Counter(one.process.name.split("-")[0] for one in recording.processes)
+
+
+def test_every_process_is_in_the_report(tmp_path):
+    recording, printed = recorded_fleet(
+        tmp_path, "--fork", "2", "--spawn", "1", "--forkserver", "1", "--pool", "3",
+        "--os-fork", "1", "--python", "json", "torch", "ale_py",
+    )  # fmt: skip
+    assert recording.problems == []
+    assert kinds(recording) == {
+        "main": 2, "ForkProcess": 2, "SpawnProcess": 1, "ForkServerProcess": 1, "ForkPoolWorker": 3,
+        "python": 3,
+    }  # fmt: skip
+    assert [one.process.parent for one in recording.processes] == [None] + 11 * ["main"]
+    by_pid = {one.process.about["pid"]: one for one in recording.processes}
+    ledgers = {int(path.stem) for path in (tmp_path / "own").glob("*.jsonl")}
+    assert len(ledgers) == 2 + 1 + 1 + 3 + 1
+    for pid in ledgers:
+        name = by_pid[pid].process.name
+        found = {(row.operation, row.level) for row in recording.breakdown() if row.process == name}
+        levels = ("python", "simulator", "backend")
+        assert found >= {("expand", level) for level in levels} | {("learn", "backend")}
+    for pid in map(int, (line for line in printed.splitlines() if line.isdecimal())):
+        assert by_pid[pid].process.name == f"python-{pid}"
+    table = processes_table(recording).splitlines()
+    assert len(table) == 1 + 12
+    assert table[1].startswith("main ") and all(line.startswith("  ") for line in table[2:])
+    assert table[0].split()[-1] == "waiting"
+    # main does nothing but wait.
+    main = recording.processes[0]
+    waited = sum(row.seconds for row in recording.breakdown()
+                 if (row.process, row.level) == ("main", "waiting"))  # fmt: skip
+    assert 0.5 * main.seconds < waited < main.seconds
+    rows = {row["process"]: row for row in json_rows(recording) if row["table"] == "process"}
+    assert rows["SpawnProcess-3"]["parent"] == "main"
+
+
+@pytest.mark.slow
+def test_each_cell_of_each_process_is_found_within_two_percent(tmp_path):
+    """On an idle machine: 4 forks, 4 spawned processes and a Pool of 16."""
+    recording, _ = recorded_fleet(
+        tmp_path, "--fork", "4", "--spawn", "4", "--pool", "16", "--iterations", "7"
+    )
+    assert recording.problems == []
+    assert kinds(recording)["ForkPoolWorker"] == 16
+    by_pid = {one.process.about["pid"]: one for one in recording.processes}
+    compared = 0
+    for path in (tmp_path / "own").glob("*.jsonl"):
+        ledgers = [json.loads(line) for line in path.read_text().splitlines()]
+        found = cells_of_iterations(by_pid[int(path.stem)])
+        assert len(found) == len(ledgers)
+        for cell in {cell for ledger in ledgers for cell in ledger}:
+            wanted = statistics.median(ledger[cell] for ledger in ledgers)
+            operation, level = cell.rsplit(" ", 1)
+            differences = [
+                of_iteration[operation, level] - ledger[cell]
+                for of_iteration, ledger in zip(found, ledgers, strict=True)
+            ]
+            assert abs(statistics.median(differences)) <= max(0.02 * wanted, 0.2e-3), cell
+            compared += 1
+    assert compared == 8 * len(list((tmp_path / "own").glob("*.jsonl")))
+
+
+def squared(number: int) -> int:
+    with scope.operation("square"):
+        return number**2
+
+
+def tensors(number: int) -> torch.Tensor:
+    with scope.operation("load"):
+        return torch.ones(3) * number
+
+
+def test_workers_of_libraries_are_in_the_report(tmp_path):
+    with scope.record(tmp_path) as recording:
+        with scope.operation("executor"), ProcessPoolExecutor(2, mp_context=FORK) as pool:
+            assert list(pool.map(squared, range(4))) == [0, 1, 4, 9]
+        with scope.operation("data"):
+            data = [0, 1, 2, 3]
+            loader = DataLoader(data, num_workers=2, collate_fn=lambda some: tensors(some[0]))
+            assert [batch[0].item() for batch in loader] == [0, 1, 2, 3]
+        with scope.operation("envs"):
+            envs = gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="async")
+            envs.reset(seed=0)
+            for _ in range(5):
+                envs.step(envs.action_space.sample())
+            envs.close()
+    assert recording.problems == []
+    assert len(recording.processes) == 1 + 2 + 2 + 2
+    found = {(row.process == "main", row.operation) for row in recording.breakdown()}
+    assert found >= {(False, "square"), (False, "load"), (True, "executor"), (True, "envs")}
+    waited = {row.operation for row in recording.breakdown()
+              if (row.process, row.level) == ("main", "waiting") and row.seconds}  # fmt: skip
+    assert waited >= {"executor", "data", "envs"}
+    assert "ForkPoolWorker" not in report(recording, [], [])
+
+
+def test_workers_end_their_recordings_with_the_window_and_live_on(tmp_path):
+    """Also those that were there before it, and are not recorded until it begins."""
+    with FORK.Pool(1) as older:
+        older.map(abs, [1])
+        with scope.record(tmp_path / "none"), FORK.Pool(2) as pool:
+            pool.map(squared, [1])
+        with scope.record(tmp_path, iterations=(3, 5)) as recording:
+            pool = FORK.Pool(2)
+            for number in range(8):
+                with scope.iteration():
+                    time.sleep(0.2)
+                    assert pool.map(squared, [number] * 4) == [number**2] * 4
+        assert recording.complete
+        # The pool is older than the window, and still works.
+        workers = recording.processes[1:]
+        assert len(workers) == 2
+        assert all(one.process.about["state"] == "complete" for one in workers)
+        calls = sum(row.calls for row in recording.breakdown() if row.operation == "square")
+        assert 2 * 4 <= calls <= 8 * 4
+        assert pool.map(squared, [7]) == [49]
+        pool.close()
+        pool.join()
+        # One that was there before anything was recorded is a sentence.
+        (problem,) = recording.problems
+        assert "got none of ForkPoolWorker-" in problem
+
+
+def test_killed_worker_leaves_its_annotations_and_a_sentence(tmp_path):
+    def forever():
+        while True:
+            with scope.operation("loop"):
+                time.sleep(0.01)
+
+    with scope.record(tmp_path) as recording:
+        worker = FORK.Process(target=forever)
+        worker.start()
+        marks = tmp_path / f"main.{worker.pid}.marks.jsonl"
+        deadline = time.monotonic() + 60
+        while not marks.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
+    (problem,) = recording.problems
+    assert "was cut off" in problem
+    assert "loop" in {row.operation for row in recording.breakdown()}
+
+
+def test_worker_ends_by_sigterm_as_without_a_recording(tmp_path):
+    with scope.record(tmp_path) as recording:
+        worker = FORK.Process(target=time.sleep, args=(600,))
+        worker.start()
+        while not (tmp_path / f"main.{worker.pid}.process.json").exists():
+            time.sleep(0.02)
+        time.sleep(0.2)
+        worker.terminate()
+        worker.join()
+    assert worker.exitcode == -signal.SIGTERM
+    assert recording.problems == []
+    assert len(recording.processes) == 2
+
+
+def test_children_can_be_left_out(tmp_path):
+    with scope.record(tmp_path, children=False) as recording:
+        worker = FORK.Process(target=squared, args=(3,))
+        worker.start()
+        worker.join()
+        assert VARIABLE not in os.environ
+    assert len(recording.processes) == 1
+    assert len(recording.problems) == 1
+
+
+def test_environment_is_as_before(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    with scope.record(tmp_path):
+        assert os.environ["PYTHONPATH"].endswith(os.pathsep + "/somewhere")
+        assert VARIABLE in os.environ
+    assert os.environ["PYTHONPATH"] == "/somewhere"
+    assert VARIABLE not in os.environ
+
+
+def test_other_sitecustomize_is_imported_and_the_path_is_the_programs(tmp_path, monkeypatch):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import sys; sys.own_was_here = True\n")
+    monkeypatch.setenv("PYTHONPATH", str(own))
+    code = "import sys, sitecustomize; print(sys.own_was_here, sitecustomize.__file__, sys.path)"
+    with scope.record(tmp_path / "scope") as recording:
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+    assert done.stdout.startswith(f"True {own / 'sitecustomize.py'} ")
+    assert "startup" not in done.stdout
+    assert len(recording.processes) == 2
+
+
+def test_overwriting_deletes_the_children_of_the_older_recording(tmp_path):
+    for count in (2, 1):
+        with scope.record(tmp_path, overwrite=True) as recording:
+            workers = [FORK.Process(target=squared, args=(3,)) for _ in range(count)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        assert len(recording.processes) == 1 + count
+
+
+def test_import_hook_tells_of_modules_once_they_are_complete(tmp_path, monkeypatch):
+    package = tmp_path / "hooked_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("import hooked_package.inner\ndone = True\n")
+    (package / "inner.py").write_text("value = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    told = []
+    hook = ImportHook({"hooked_package"}, lambda name, inside: told.append((name, inside)))
+    hook.install()
+    try:
+        import hooked_package
+
+        assert hooked_package.done and hooked_package.inner.value == 3
+        with pytest.raises(ModuleNotFoundError, match=r"hooked_package\.missing"):
+            import hooked_package.missing
+    finally:
+        hook.uninstall()
+        hook.uninstall()
+    assert told == [("hooked_package.inner", True), ("hooked_package", False)]
