@@ -28,13 +28,16 @@ class Follower:
 
     Args:
         follow: what the root says.
+        is_fork: this process is a fork, and its main thread calls this.
         thread_before_fork: the forking thread's number in the parent, under which Kineto still
-            knows it; None: this is no fork.
+            knows it; None: Kineto does not.
     """
 
-    def __init__(self, follow: Follow, thread_before_fork: int | None):
+    def __init__(self, follow: Follow, is_fork: bool, thread_before_fork: int | None):
         self.follow, self.thread_before_fork = follow, thread_before_fork
-        self.thread = threading.get_native_id()
+        # Python may not know it yet after a fork, where this is the main thread.
+        known = None if is_fork else threading.main_thread().native_id
+        self.thread = known or threading.get_native_id()
         self.recorder: Recorder | None = None
         self.ended = self._leaving = False
         # A signal's handler may come while the main thread has it.
@@ -63,14 +66,14 @@ class Follower:
                     thread_before_fork=self.thread_before_fork,
                 )  # fmt: skip
                 recorder.start()
-            except (OSError, RuntimeError, ValueError):
+            except Exception:  # whatever it is, the program goes on
                 self.ended = True
                 return
             self.recorder = recorder
 
     def end(self) -> None:
         """Ends the recording. Can be called again."""
-        with self._lock:
+        with self._lock, suppress(Exception):
             self.ended = True
             if self.recorder is not None:
                 self.recorder.stop()
@@ -102,14 +105,13 @@ _follower: Follower | None = None
 _forking = 0
 
 
-def _start(follow: Follow, thread_before_fork: int | None) -> None:
+def _start(follow: Follow, is_fork: bool, thread_before_fork: int | None = None) -> None:
+    """Begins to follow; a fork also when it ends by os._exit, as multiprocessing's do."""
     global _follower
-    _follower = Follower(follow, thread_before_fork)
+    _follower = Follower(follow, is_fork, thread_before_fork)
     _follower.start()
-
-
-def _leave_by_exit() -> None:
-    """Lets os._exit, with which multiprocessing ends forks, end the recording, too."""
+    if not is_fork:
+        return
     leave = os._exit
 
     def leave_recorded(status: int) -> None:
@@ -125,11 +127,9 @@ def follow_started(text: str, *, is_fork: bool) -> None:
 
     Args:
         text: what an environment variable says.
-        is_fork: it ends by os._exit.
+        is_fork: it is the latter.
     """
-    _start(Follow.parse(text), None)
-    if is_fork:
-        _leave_by_exit()
+    _start(Follow.parse(text), is_fork)
 
 
 def _before_fork() -> None:
@@ -153,8 +153,7 @@ def _after_fork_in_child() -> None:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if follow is None:
         return
-    _start(follow, _forking)
-    _leave_by_exit()
+    _start(follow, True, _forking)
 
 
 def follow_forks() -> None:

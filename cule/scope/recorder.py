@@ -254,7 +254,13 @@ class Recorder:
         if self.instruments:
             self._children.begin()
         if self._following is not None:
-            self._following.open()
+            try:
+                self._following.open()
+            except OSError as problem:
+                self.problems.append(
+                    f"expected to record the processes that {self.name} starts, got: "
+                    f"{problem.strerror}"
+                )
         self.window = [perf_counter_ns() + self.offset]
 
     def stop(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 # By module: functions, and methods of classes.
@@ -18,6 +18,7 @@ WAITS = {
     "multiprocessing.process": ("BaseProcess.join",),
     "subprocess": ("Popen.wait", "Popen.communicate"),
     "threading": ("Condition.wait", "Thread.join"),
+    "os": ("waitpid", "wait"),
 }
 
 
@@ -33,5 +34,5 @@ def waiting_functions() -> Iterator[tuple[Any, str, Any]]:
                 where = getattr(where, one, None)
             # A class may have inherited it.
             function = None if where is None else vars(where).get(name)
-            if isinstance(function, FunctionType):
+            if isinstance(function, FunctionType | BuiltinFunctionType):
                 yield where, name, function

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -153,7 +155,7 @@ def test_workers_end_their_recordings_with_the_window_and_live_on(tmp_path):
             pool = FORK.Pool(2)
             for number in range(8):
                 with scope.iteration():
-                    time.sleep(0.2)
+                    time.sleep(0.5)
                     assert pool.map(squared, [number] * 4) == [number**2] * 4
         assert recording.complete
         # The pool is older than the window, and still works.
@@ -161,7 +163,7 @@ def test_workers_end_their_recordings_with_the_window_and_live_on(tmp_path):
         assert len(workers) == 2
         assert all(one.process.about["state"] == "complete" for one in workers)
         calls = sum(row.calls for row in recording.breakdown() if row.operation == "square")
-        assert 2 * 4 <= calls <= 8 * 4
+        assert 4 <= calls <= 3 * 4
         assert pool.map(squared, [7]) == [49]
         pool.close()
         pool.join()
@@ -181,7 +183,8 @@ def test_killed_worker_leaves_its_annotations_and_a_sentence(tmp_path):
         worker.start()
         marks = tmp_path / f"main.{worker.pid}.marks.jsonl"
         deadline = time.monotonic() + 60
-        while not marks.exists() and time.monotonic() < deadline:
+        while not (marks.exists() and marks.read_bytes().endswith(b"\n")):
+            assert time.monotonic() < deadline
             time.sleep(0.05)
         os.kill(worker.pid, signal.SIGKILL)
         worker.join()
@@ -202,6 +205,54 @@ def test_worker_ends_by_sigterm_as_without_a_recording(tmp_path):
     assert worker.exitcode == -signal.SIGTERM
     assert recording.problems == []
     assert len(recording.processes) == 2
+
+
+def close_everything() -> None:
+    os.closerange(3, 256)
+
+
+def test_processes_that_do_strange_things_go_on(tmp_path):
+    """Their files are closed, they become another program, are forked by a thread, or end badly."""
+
+    def in_thread():
+        statuses.append(wait_for(lambda: squared(2)))
+
+    def wait_for(function):
+        if (child := os.fork()) == 0:
+            function()
+            os._exit(7)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    statuses: list[int] = []
+    with scope.record(tmp_path) as recording:
+        worker = FORK.Process(target=close_everything)
+        worker.start()
+        worker.join()
+        program = [sys.executable, "-c", "import torch; raise SystemExit(5)"]
+        assert wait_for(lambda: os.execv(program[0], program)) == 5
+        thread = threading.Thread(target=in_thread)
+        thread.start()
+        thread.join()
+        assert (
+            subprocess.run([sys.executable, "-c", "1 / 0"], stderr=-3, check=False).returncode == 1
+        )
+    assert worker.exitcode == 0
+    assert statuses == [7]
+    assert recording.problems == []
+    assert len(recording.processes) == 1 + 4
+    assert "square" in {row.operation for row in recording.breakdown()}
+
+
+def test_folder_that_is_gone_stops_no_program(tmp_path):
+    with pytest.warns(UserWarning, match="expected to"), scope.record(tmp_path / "a", iterations=2):
+        for number in range(6):
+            if number == 1:
+                shutil.rmtree(tmp_path / "a")
+            with scope.iteration():
+                worker = FORK.Process(target=squared, args=(3,))
+                worker.start()
+                worker.join()
+                assert worker.exitcode == 0
 
 
 def test_children_can_be_left_out(tmp_path):

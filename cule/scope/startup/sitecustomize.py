@@ -76,8 +76,9 @@ class Start:
             return
         self.done = True
         self.hook.uninstall()
-        # Another Python may be without cule: the report says that the process is missing.
-        with contextlib.suppress(ImportError):
+        # Another Python may be without cule, or have another one: the report says that the process
+        # is missing.
+        with contextlib.suppress(Exception):
             importlib.import_module("cule.scope.follower").follow_started(
                 self.text, is_fork=self.is_fork
             )
@@ -120,4 +121,6 @@ def begin(text: str | None) -> None:
 
 if __name__ == "sitecustomize":
     import_the_other()
-    begin(os.environ.get(VARIABLE))
+    # An older Python may lack what this needs: it goes on without a recording.
+    with contextlib.suppress(Exception):
+        begin(os.environ.get(VARIABLE))
