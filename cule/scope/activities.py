@@ -7,9 +7,11 @@ subscription, later profiles lose their GPU events (https://github.com/pytorch/p
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,13 @@ from torch.autograd import DeviceType
 from cule.errors import Failed, MissingPackage
 
 LEAST_TORCH = (2, 11)
+
+# Held while a profile begins or ends, and during forks: a fork in the middle would have Kineto's
+# locks as they are then, and wait for them for ever.
+_changing = threading.RLock()
+os.register_at_fork(
+    before=_changing.acquire, after_in_parent=_changing.release, after_in_child=_changing.release
+)
 
 
 def check_torch() -> None:
@@ -96,11 +105,13 @@ class Activities:
 
     def start(self) -> None:
         """Begins to record."""
-        self._profile.start()
+        with _changing:
+            self._profile.start()
 
     def stop(self) -> None:
         """Ends recording."""
-        self._profile.stop()
+        with _changing:
+            self._profile.stop()
 
     def count_operators(self) -> int:
         """How many events of torch's operators there were on the CPU."""

@@ -39,20 +39,25 @@ class Follower:
         known = None if is_fork else threading.main_thread().native_id
         self.thread = known or threading.get_native_id()
         self.recorder: Recorder | None = None
-        self.ended = self._leaving = False
+        self.ended = self._leaving = self._begun = False
+        # The signal that came before the recording had begun.
+        self._asked: int | None = None
         # A signal's handler may come while the main thread has it.
         self._lock = threading.RLock()
         self._watch = threading.Thread(target=self._look, name="cule.scope", daemon=True)
 
     def start(self) -> None:
         """Begins to record, or to wait for the window."""
-        if self.follow.window.exists():
-            self.begin()
-        self._watch.start()
-        atexit.register(self.leave)
         with suppress(ValueError):  # not the main thread
             if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
                 signal.signal(signal.SIGTERM, self._terminate)
+        if self.follow.window.exists():
+            self.begin()
+        self._begun = True
+        self._watch.start()
+        atexit.register(self.leave)
+        if self._asked is not None:
+            self._terminate(self._asked, None)
 
     def begin(self) -> None:
         """Begins to record. If that fails, the root's report says that the process is missing."""
@@ -94,6 +99,9 @@ class Follower:
                 self.end()
 
     def _terminate(self, number: int, frame: Any) -> None:
+        if not self._begun:
+            self._asked = number
+            return
         if self._leaving:
             return  # the recording is being written, and the process ends after that
         self.leave()

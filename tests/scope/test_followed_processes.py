@@ -41,7 +41,9 @@ def recorded_fleet(folder: Path, *words: str) -> tuple[Recording, str]:
         "--boundary", "tests.scope.planted_simulator", "--",
         "-m", "tests.scope.fleet", str(folder / "own"), *words,
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=180
+    )
     assert done.returncode == 0, done.stderr
     return Recording(folder / "scope"), done.stdout
 
@@ -187,7 +189,7 @@ def test_killed_worker_leaves_its_annotations_and_a_sentence(tmp_path):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         os.kill(worker.pid, signal.SIGKILL)
-        worker.join()
+        worker.join(60)
     (problem,) = recording.problems
     assert "was cut off" in problem
     assert "loop" in {row.operation for row in recording.breakdown()}
@@ -197,11 +199,13 @@ def test_worker_ends_by_sigterm_as_without_a_recording(tmp_path):
     with scope.record(tmp_path) as recording:
         worker = FORK.Process(target=time.sleep, args=(600,))
         worker.start()
+        deadline = time.monotonic() + 60
         while not (tmp_path / f"main.{worker.pid}.process.json").exists():
+            assert time.monotonic() < deadline
             time.sleep(0.02)
         time.sleep(0.2)
         worker.terminate()
-        worker.join()
+        worker.join(60)
     assert worker.exitcode == -signal.SIGTERM
     assert recording.problems == []
     assert len(recording.processes) == 2
@@ -227,12 +231,12 @@ def test_processes_that_do_strange_things_go_on(tmp_path):
     with scope.record(tmp_path) as recording:
         worker = FORK.Process(target=close_everything)
         worker.start()
-        worker.join()
+        worker.join(60)
         program = [sys.executable, "-c", "import torch; raise SystemExit(5)"]
         assert wait_for(lambda: os.execv(program[0], program)) == 5
         thread = threading.Thread(target=in_thread)
         thread.start()
-        thread.join()
+        thread.join(60)
         assert (
             subprocess.run([sys.executable, "-c", "1 / 0"], stderr=-3, check=False).returncode == 1
         )
@@ -251,7 +255,7 @@ def test_folder_that_is_gone_stops_no_program(tmp_path):
             with scope.iteration():
                 worker = FORK.Process(target=squared, args=(3,))
                 worker.start()
-                worker.join()
+                worker.join(60)
                 assert worker.exitcode == 0
 
 
@@ -259,7 +263,7 @@ def test_children_can_be_left_out(tmp_path):
     with scope.record(tmp_path, children=False) as recording:
         worker = FORK.Process(target=squared, args=(3,))
         worker.start()
-        worker.join()
+        worker.join(60)
         assert VARIABLE not in os.environ
     assert len(recording.processes) == 1
     assert len(recording.problems) == 1
@@ -296,7 +300,7 @@ def test_overwriting_deletes_the_children_of_the_older_recording(tmp_path):
             for worker in workers:
                 worker.start()
             for worker in workers:
-                worker.join()
+                worker.join(60)
         assert len(recording.processes) == 1 + count
 
 
