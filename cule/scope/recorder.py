@@ -251,7 +251,8 @@ class Recorder:
             torch.cuda.profiler.start()
             self._ends.append(torch.cuda.profiler.stop)
         self._state = "recording"
-        if self.instruments:
+        if self.instruments and self._thread_before_fork is None:
+            # A fork takes its parent's children for its own until multiprocessing says otherwise.
             self._children.begin()
         if self._following is not None:
             try:

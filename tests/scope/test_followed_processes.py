@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -111,6 +112,34 @@ def test_each_cell_of_each_process_is_found_within_two_percent(tmp_path):
             assert abs(statistics.median(differences)) <= max(0.02 * wanted, 0.2e-3), cell
             compared += 1
     assert compared == 8 * len(list((tmp_path / "own").glob("*.jsonl")))
+
+
+SHORT_LIVED = """
+import multiprocessing, sys, time, torch
+from cule import scope
+
+if __name__ == "__main__":
+    # Its workers end after each task, and a thread of the Pool forks new ones.
+    with multiprocessing.get_context("fork").Pool(3, maxtasksperchild=1) as pool:
+        for number in range(10):
+            result = pool.map_async(abs, range(12), chunksize=1)
+            with scope.record(sys.argv[1], overwrite=True):
+                torch.ones(10).sum()
+                time.sleep(0.01 * (number % 5))
+            assert result.get(60) == list(range(12))
+"""
+
+
+def test_workers_that_are_forked_while_recordings_begin_and_end_do_not_hang(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(SHORT_LIVED)
+    words = [sys.executable, "-W", "ignore", str(program), str(tmp_path / "scope")]
+    process = subprocess.Popen(words, cwd=ROOT, start_new_session=True)
+    try:
+        assert process.wait(120) == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def squared(number: int) -> int:
