@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -102,17 +102,24 @@ def name_all(processes: list[Process]) -> None:
 
 
 def in_order(processes: list[Process]) -> list[Process]:
-    """Each process before those that it started, which come in the order of their begins."""
+    """Each process before those that it started, which come in the order of their begins.
+
+    Where damaged files say that processes started each other in a circle, none of them did.
+    """
     below: dict[str | None, list[Process]] = {}
-    for process in processes:
+    for process in sorted(processes, key=lambda one: one.start, reverse=True):
         below.setdefault(process.parent, []).append(process)
-
-    def with_children(process: Process) -> Iterator[Process]:
-        yield process
-        for child in sorted(below.get(process.name, ()), key=lambda one: one.start):
-            yield from with_children(child)
-
-    return [one for first in below.get(None, ()) for one in with_children(first)]
+    found: dict[int, Process] = {}
+    waiting = below.get(None, [])
+    while len(found) < len(processes):
+        if not waiting:
+            left = next(one for one in processes if id(one) not in found)
+            left.parent, waiting = None, [left]
+        process = waiting.pop()
+        if id(process) not in found:
+            found[id(process)] = process
+            waiting += below.get(process.name, [])
+    return list(found.values())
 
 
 def find_parents(processes: list[Process]) -> None:

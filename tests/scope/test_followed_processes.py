@@ -23,6 +23,8 @@ import torch
 from torch.utils.data import DataLoader
 
 from cule import scope
+from cule.scope.children import in_order
+from cule.scope.events import Process
 from cule.scope.following import VARIABLE
 from cule.scope.imports import ImportHook
 from cule.scope.recording import Recording
@@ -296,6 +298,21 @@ def test_children_can_be_left_out(tmp_path):
         assert VARIABLE not in os.environ
     assert len(recording.processes) == 1
     assert len(recording.problems) == 1
+
+
+def test_order_of_processes_whose_files_say_that_they_started_each_other():
+    def process(name, start, parent):
+        return Process(name, start, start + 1, 0, parent=parent)
+
+    some = [
+        process("c", 5, "main"), process("b", 2, "main"), process("main", 0, None),
+        process("d", 3, "b"), process("x", 1, "y"), process("y", 1, "x"), process("z", 1, "z"),
+    ]  # fmt: skip
+    found = in_order(some)
+    assert [one.name for one in found] == ["main", "b", "d", "c", "x", "y", "z"]
+    assert [one.parent for one in found] == [None, "main", "b", "main", None, "x", None]
+    chain = [process(f"{n}", n, f"{n - 1}" if n else None) for n in range(3000)]
+    assert in_order(chain[::-1]) == chain
 
 
 def test_environment_is_as_before(tmp_path, monkeypatch):
