@@ -160,10 +160,15 @@ def test_workers_of_libraries_are_in_the_report(tmp_path):
             assert list(pool.map(squared, range(4))) == [0, 1, 4, 9]
         with scope.operation("data"):
             data = [0, 1, 2, 3]
-            loader = DataLoader(data, num_workers=2, collate_fn=lambda some: tensors(some[0]))
+            loader = DataLoader(
+                data, num_workers=2, collate_fn=lambda some: tensors(some[0]),
+                multiprocessing_context=FORK,
+            )  # fmt: skip
             assert [batch[0].item() for batch in loader] == [0, 1, 2, 3]
         with scope.operation("envs"):
-            envs = gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="async")
+            envs = gymnasium.make_vec(
+                "CartPole-v1", 2, vectorization_mode="async", vector_kwargs={"context": "fork"}
+            )
             envs.reset(seed=0)
             for _ in range(5):
                 envs.step(envs.action_space.sample())
