@@ -21,9 +21,9 @@ class Row:
         process: such as "main" or "rank0"; "main:loader" for another thread with annotations.
         phase: "" where none was open.
         operation: "(unattributed)" where none was open.
-        resource: "cpu", "gpu", "both" or "none": what worked. "none" is a wait for an idle GPU.
-        level: one of events.LEVELS: where the CPU was; "" where only the
-            GPU worked.
+        resource: "cpu", "gpu", "both" or "none": what worked. "none" is a wait for an idle GPU,
+            or for another process or thread.
+        level: one of events.LEVELS: where the CPU was; "" where only the GPU worked.
         seconds: of the wall clock.
         calls: how often the operation began; the same in all its rows.
         transitions: how often the operation came to this level from another one.

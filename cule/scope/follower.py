@@ -19,6 +19,7 @@ from typing import Any
 
 from cule.scope.following import Follow
 from cule.scope.recorder import Recorder
+from cule.scope.startup.sitecustomize import call_before_exit
 
 SECONDS_BETWEEN_LOOKS = 0.02
 
@@ -113,21 +114,19 @@ _follower: Follower | None = None
 _forking = 0
 
 
+def _leave() -> None:
+    """This process is about to end; in a fork of a fork its parent's follower is not asked."""
+    if _follower is not None:
+        _follower.leave()
+
+
 def _start(follow: Follow, is_fork: bool, thread_before_fork: int | None = None) -> None:
     """Begins to follow; a fork also when it ends by os._exit, as multiprocessing's do."""
     global _follower
     _follower = Follower(follow, is_fork, thread_before_fork)
     _follower.start()
-    if not is_fork:
-        return
-    leave = os._exit
-
-    def leave_recorded(status: int) -> None:
-        if _follower is not None:
-            _follower.leave()
-        leave(status)
-
-    os._exit = leave_recorded  # type: ignore[assignment]
+    if is_fork:
+        call_before_exit(_leave)
 
 
 def follow_started(text: str, *, is_fork: bool) -> None:

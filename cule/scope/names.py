@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
-import sys
-from pathlib import Path
+
+from cule.scope.startup.sitecustomize import title_of_program
 
 # What the parent of this process, if os.fork made it, was called.
 _name_at_fork: str | None = None
@@ -30,10 +30,7 @@ def process_name() -> str:
 def title_of_process() -> str:
     """What a report calls a process that another one started: "main" would be misread."""
     name = process_name()
-    if name != "main":
-        return name
-    program = sys.argv[0] if sys.argv else ""
-    return "python" if program in ("", "-", "-c") else Path(program).name
+    return title_of_program() if name == "main" else name
 
 
 def _after_fork_in_child() -> None:

@@ -17,6 +17,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,23 @@ def hook_class() -> Any:
     return module.ImportHook
 
 
+def title_of_program() -> str:
+    """What a report calls a Python that was started: its program's name."""
+    program = Path(sys.argv[0] if sys.argv else "").name
+    return "python" if program in ("", "-", "-c") else program
+
+
+def call_before_exit(function: Callable[[], None]) -> None:
+    """Lets os._exit, with which multiprocessing ends forks, call a function first."""
+    leave = os._exit
+
+    def called(status: int) -> None:
+        function()
+        leave(status)
+
+    os._exit = called  # type: ignore[assignment]
+
+
 class Start:
     """Begins to record this process when it imports what a recording is interested in."""
 
@@ -60,13 +78,7 @@ class Start:
         self.hook.install()
         atexit.register(self.end)
         if is_fork:
-            leave = os._exit
-
-            def leave_noted(status: int) -> None:
-                self.end()
-                leave(status)
-
-            os._exit = leave_noted  # type: ignore[assignment]
+            call_before_exit(self.end)
         if not packages.isdisjoint(sys.modules):
             self.imported("torch", False)
 
@@ -89,12 +101,12 @@ class Start:
         forked = os.getpid() != self.pid
         if self.done or forked or not (folder / f"{root}.window").exists():
             return
-        name, program = f"{root}.{self.pid}", Path(sys.argv[0] if sys.argv else "").name
+        name = f"{root}.{self.pid}"
         about = {
             "version": self.about["version"], "state": "complete", "name": name,
             "main": threading.main_thread().native_id, "pid": self.pid, "parent": os.getppid(),
             "host": socket.gethostname(), "root": root,
-            "title": "python" if program in ("", "-", "-c") else program,
+            "title": title_of_program(),
             "window": [self.begun, time.time_ns()], "instruments": [],
         }  # fmt: skip
         path = folder / f"{name}.process.json"
