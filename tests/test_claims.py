@@ -109,3 +109,21 @@ def test_a_claim_says_where_there_are_no_locks(
     monkeypatch.setattr(claims.fcntl, "flock", refuse)
     with pytest.warns(UserWarning, match="without locks .No locks available.: nothing finds out"):
         Claim(tmp_path / "run.lock", "a folder").release()
+
+
+@pytest.mark.parametrize("end", ["release", "forget"])
+def test_a_claim_leaves_a_file_alone_that_the_program_has_opened_under_its_number(
+    end: str, tmp_path: Path
+) -> None:
+    claim = Claim(tmp_path / "a.lock", "a folder")
+    number = claim._descriptor
+    assert number is not None
+    with (tmp_path / "other").open("wb") as other:
+        os.dup2(other.fileno(), number)
+    getattr(claim, end)()
+    assert os.fstat(number).st_size == 0
+    os.close(number)
+    closed = Claim(tmp_path / "b.lock", "a folder")
+    assert closed._descriptor is not None
+    os.close(closed._descriptor)
+    getattr(closed, end)()

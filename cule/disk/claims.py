@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from cule.disk.files import opened
+from cule.disk.files import identity_of, opened
 from cule.errors import InvalidValue
 
 # The file has who holds it, in one line.
@@ -66,6 +66,7 @@ class Claim:
     """
 
     _descriptor: int | None = None
+    _identity: tuple[int, int] | None = None
 
     def __init__(self, path: Path, what: str):
         self.path, self.holder = path, f"process {os.getpid()} on {socket.gethostname()}"
@@ -100,6 +101,7 @@ class Claim:
                 return
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{self.holder}\n".encode(), 0)
+            self._identity = identity_of(descriptor)
             self._descriptor, descriptor = descriptor, -1
         finally:
             if descriptor >= 0:
@@ -112,7 +114,7 @@ class Claim:
 
     def release(self) -> None:
         """Gives it up. Can be called again."""
-        descriptor, self._descriptor = self._descriptor, None
+        descriptor = self._taken()
         if descriptor is None:
             return
         with suppress(OSError):
@@ -127,9 +129,19 @@ class Claim:
 
     def forget(self) -> None:
         """In a forked child: lets the parent alone have it."""
-        descriptor, self._descriptor = self._descriptor, None
+        descriptor = self._taken()
         if descriptor is not None:
             os.close(descriptor)
+
+    def _taken(self) -> int | None:
+        """The descriptor, of which this object knows no more; None if it is that of another file.
+
+        Programs close all their files, and open others under the same numbers.
+        """
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None or identity_of(descriptor) != self._identity:
+            return None
+        return descriptor
 
     def __del__(self) -> None:
         self.release()

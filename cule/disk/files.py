@@ -330,3 +330,12 @@ def append_line(path: Path, line: str, *, once: bool = False, durable: bool = Tr
         _write(descriptor, b"\n" * torn + content + b"\n")
         if durable and size is not None:
             os.fsync(descriptor)
+
+
+def identity_of(descriptor: int) -> tuple[int, int] | None:
+    """What tells an open file from every other one; None: it is closed."""
+    try:
+        about = os.fstat(descriptor)
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino

@@ -3,7 +3,7 @@
 A fork begins at once, a new Python when it imports torch, cule or a simulator
 (startup/sitecustomize.py). The recording ends with the window of the root, or with the process:
 also by os._exit, with which multiprocessing ends forks, and by SIGTERM, with which a Pool ends its
-workers. Only SIGKILL leaves a recording that is cut off.
+workers (sigterm.py). Only SIGKILL leaves a recording that is cut off.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import atexit
 import os
 import signal
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from cule.scope.following import Follow
 from cule.scope.recorder import Recorder
+from cule.scope.sigterm import Sigterm
 from cule.scope.startup.sitecustomize import call_before_exit
 
 SECONDS_BETWEEN_LOOKS = 0.02
@@ -40,25 +39,18 @@ class Follower:
         known = None if is_fork else threading.main_thread().native_id
         self.thread = known or threading.get_native_id()
         self.recorder: Recorder | None = None
-        self.ended = self._leaving = self._begun = False
-        # The signal that came before the recording had begun.
-        self._asked: int | None = None
-        # A signal's handler may come while the main thread has it.
+        self.ended = False
+        self.sigterm = Sigterm()
+        # The program's own handler of a signal may end the process while the main thread has it.
         self._lock = threading.RLock()
         self._watch = threading.Thread(target=self._look, name="cule.scope", daemon=True)
 
     def start(self) -> None:
         """Begins to record, or to wait for the window."""
-        with suppress(ValueError):  # not the main thread
-            if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-                signal.signal(signal.SIGTERM, self._terminate)
         if self.follow.window.exists():
             self.begin()
-        self._begun = True
         self._watch.start()
-        atexit.register(self.leave)
-        if self._asked is not None:
-            self._terminate(self._asked, None)
+        atexit.register(self.end)
 
     def begin(self) -> None:
         """Begins to record. If that fails, the root's report says that the process is missing."""
@@ -84,30 +76,20 @@ class Follower:
             if self.recorder is not None:
                 self.recorder.stop()
 
-    def leave(self) -> None:
-        """The process is about to end."""
-        self._leaving = True
-        self.end()
-
     def _look(self) -> None:
-        """Begins and ends with the root's window."""
+        """Begins and ends with the root's window, or ends by SIGTERM."""
+        asked = False
         while not self.ended:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-            is_open = self.follow.window.exists()
-            if is_open:
+            asked = self.sigterm.wait(SECONDS_BETWEEN_LOOKS)
+            if asked:
+                break
+            if self.follow.window.exists():
                 self.begin()
             elif self.recorder is not None:
                 self.end()
-
-    def _terminate(self, number: int, frame: Any) -> None:
-        if not self._begun:
-            self._asked = number
-            return
-        if self._leaving:
-            return  # the recording is being written, and the process ends after that
-        self.leave()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        self.end()
+        if self.sigterm.close() or asked:
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 _follower: Follower | None = None
@@ -117,7 +99,7 @@ _forking = 0
 def _leave() -> None:
     """This process is about to end; in a fork of a fork its parent's follower is not asked."""
     if _follower is not None:
-        _follower.leave()
+        _follower.end()
 
 
 def _start(follow: Follow, is_fork: bool, thread_before_fork: int | None = None) -> None:
@@ -142,6 +124,13 @@ def follow_started(text: str, *, is_fork: bool) -> None:
 def _before_fork() -> None:
     global _forking
     _forking = threading.get_native_id()
+    if _follower is not None:
+        _follower.sigterm.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    if _follower is not None:
+        _follower.sigterm.after_fork_in_parent()
 
 
 def _after_fork_in_child() -> None:
@@ -155,9 +144,8 @@ def _after_fork_in_child() -> None:
     elif parents is not None and not parents.ended:
         follow = parents.follow
     if parents is not None:
-        atexit.unregister(parents.leave)
-        if signal.getsignal(signal.SIGTERM) == parents._terminate:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        atexit.unregister(parents.end)
+        parents.sigterm.after_fork_in_child()
     if follow is None:
         return
     _start(follow, True, _forking)
@@ -166,4 +154,7 @@ def _after_fork_in_child() -> None:
 def follow_forks() -> None:
     """From now on forks of a process that is recorded are recorded, too."""
     # After the recorder's own function, which this one reads the result of.
-    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )  # fmt: skip

@@ -15,13 +15,15 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from cule import scope
 from tests.scope.planted import Ledger, iterate
 
 
-def work(folder: Path, iterations: int, _: int = 0) -> None:
+def work(folder: Path, iterations: int) -> None:
     """Some iterations, whose ledgers are appended to a file of this process."""
     for _ in range(iterations):
         with (folder / "turn").open("a") as turn:
@@ -34,6 +36,21 @@ def work(folder: Path, iterations: int, _: int = 0) -> None:
         cells = {" ".join(cell): seconds for cell, seconds in ledger.seconds.items() if cell[0]}
         with (folder / f"{os.getpid()}.jsonl").open("a") as file:
             file.write(json.dumps(cells) + "\n")
+
+
+_barrier: Any = None
+
+
+def meet_at(barrier: Any) -> None:
+    """Says to a Pool's worker where all of them meet."""
+    global _barrier
+    _barrier = barrier
+
+
+def work_together(task: Callable[[], None], _: int) -> None:
+    """A Pool's task, of which each worker gets one: it begins when all of them have one."""
+    _barrier.wait()
+    task()
 
 
 def start_all(options: argparse.Namespace) -> None:
@@ -50,8 +67,9 @@ def start_all(options: argparse.Namespace) -> None:
                 assert process.exitcode == 0
     if options.pool:
         context = multiprocessing.get_context("fork")
-        with scope.operation("pool"), context.Pool(options.pool) as pool:
-            pool.map(task, range(options.pool), chunksize=1)
+        barrier = context.Barrier(options.pool)
+        with scope.operation("pool"), context.Pool(options.pool, meet_at, (barrier,)) as pool:
+            pool.map(functools.partial(work_together, task), range(options.pool), chunksize=1)
     with scope.operation("os.fork"):
         for _ in range(options.os_fork):
             if (child := os.fork()) == 0:

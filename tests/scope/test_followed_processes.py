@@ -231,22 +231,6 @@ def test_killed_worker_leaves_its_annotations_and_a_sentence(tmp_path):
     assert "loop" in {row.operation for row in recording.breakdown()}
 
 
-def test_worker_ends_by_sigterm_as_without_a_recording(tmp_path):
-    with scope.record(tmp_path) as recording:
-        worker = FORK.Process(target=time.sleep, args=(600,))
-        worker.start()
-        deadline = time.monotonic() + 60
-        while not (tmp_path / f"main.{worker.pid}.process.json").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        time.sleep(0.2)
-        worker.terminate()
-        worker.join(60)
-    assert worker.exitcode == -signal.SIGTERM
-    assert recording.problems == []
-    assert len(recording.processes) == 2
-
-
 def close_everything() -> None:
     os.closerange(3, 256)
 
