@@ -25,6 +25,7 @@ from cule.disk.cache import cache_folder, nearest
 from cule.disk.files import is_own
 from cule.programs.command_line import Parser, run_main
 from cule.rom import ROM_DIR_VARIABLE, Game, games, load_rom, rom_path
+from cule.translation.kernel_files import is_kernel, shared_folders
 from cule.vector_env import AtariEnv
 
 REQUIRED = ("torch", "gymnasium", "ale-py", "numpy", "opencv-python-headless", "tqdm", "typeguard")
@@ -229,7 +230,7 @@ def caches() -> Section:
     section = Section("Caches")
     files = [path for path in folder.glob("*") if path.is_file()] if folder.is_dir() else []
     size = sum(path.stat().st_size for path in files) / 2**20
-    count = sum(path.suffix == ".cubin" for path in files)
+    count = sum(map(is_kernel, files))
     section.lines.append(
         f"{count} compiled games, {size:.1f} MiB, in {folder}, which can be deleted"
     )
@@ -243,6 +244,11 @@ def caches() -> Section:
             f"{folder} belongs to another user, so nothing is read from it and each process "
             "compiles its game again: name another folder in CULE_CACHE_DIR"
         )
+    shared, problems = shared_folders()
+    for folder, _ in shared:
+        count = sum(map(is_kernel, folder.glob("*")))
+        section.lines.append(f"{count} compiled games of other users in {folder}")
+    section.problems += problems
     return section
 
 

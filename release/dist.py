@@ -4,16 +4,20 @@ A wheel is compiled by zig's clang, which links with glibc 2.28 wherever it runs
 manylinux_2_28 by auditwheel, which refuses one that needs more. Each is then installed in a fresh
 environment, without a compiler on PATH, and its module is loaded. Wheels with CUDA are built in a
 container (.github/workflows/release.yml).
+
+With --kernels it also makes cule-kernels, a package of games that are compiled ahead of time.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +29,27 @@ BUILD_TOOLS = ("setuptools", "wheel", "cmake", "ninja", "pybind11")
 MEGABYTE = 10**6
 # A larger one contains something that it should not.
 MAX_BYTES = {".gz": 2 * MEGABYTE, ".whl": 2 * MEGABYTE}
+# PyPI takes files of up to 100 MB.
+MAX_KERNELS_BYTES = 100 * MEGABYTE
+KERNELS_PROJECT = """[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "cule-kernels"
+version = "{version}"
+description = "Atari 2600 games, compiled for GPUs, for cule {version}"
+readme = {{ text = "Atari 2600 games, compiled for GPUs, for cule.", content-type = "text/plain" }}
+license = "BSD-3-Clause"
+license-files = ["LICENSE"]
+requires-python = ">=3.10"
+
+[tool.setuptools]
+packages = ["cule_kernels"]
+
+[tool.setuptools.package-data]
+cule_kernels = ["*.kernel"]
+"""
 # Loads the compiled module alone: the others import torch, which not every Python has here.
 LOAD = """
 import importlib.metadata, importlib.util
@@ -116,6 +141,45 @@ def check_wheel(python: str, wheel: Path) -> None:
         run(interpreter, "-c", LOAD, env=alone, cwd=interpreter.parent)
 
 
+def make_kernels_wheel(kernels: Path, folder: Path) -> Path:
+    """The wheel of cule-kernels, which works with the cule that made the kernels.
+
+    Args:
+        kernels: a folder that `python -m cule.compile --folder` has filled.
+        folder: where the wheel goes.
+    """
+    files = sorted(kernels.glob("*.kernel"))
+    if not files:
+        sys.exit(f"make dist: expected kernels in {kernels}, got none")
+    with tempfile.TemporaryDirectory() as name:
+        project = Path(name)
+        package = project / "cule_kernels"
+        package.mkdir()
+        (package / "__init__.py").write_text(
+            '"""Atari 2600 games, compiled for GPUs, for cule."""\n'
+        )
+        for path in files:
+            shutil.copy(path, package)
+        shutil.copy(ROOT / "LICENSE", project)
+        (project / "pyproject.toml").write_text(KERNELS_PROJECT.format(version=version()))
+        alone = ("-q", "--no-deps", "--no-build-isolation", "-w", folder)
+        run(sys.executable, "-m", "pip", "wheel", *alone, project)
+    (wheel,) = folder.glob("cule_kernels-*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        inside = {Path(one).name for one in packed.namelist()}
+    if missing := {path.name for path in files} - inside:
+        sys.exit(f"make dist: expected {wheel.name} to have all kernels, got none of {missing}")
+    return wheel
+
+
+def version() -> str:
+    """The version of cule."""
+    text = (ROOT / "cule" / "__init__.py").read_text()
+    found = re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
 def main() -> None:
     """Builds and checks everything, into dist/."""
     parser = argparse.ArgumentParser(
@@ -125,6 +189,8 @@ def main() -> None:
     add("--pythons", nargs="+", default=PYTHONS, help="for which (default: 3.10 to 3.13)")
     add("--compiler", help="a C++ compiler that links with glibc 2.28 (default: zig's)")
     add("--output", type=Path, default=ROOT / "dist", metavar="FOLDER", help="default: dist")
+    add("--kernels", type=Path, metavar="FOLDER",
+        help="also make cule-kernels, of what `python -m cule.compile --folder` made")  # fmt: skip
     arguments = parser.parse_args()
     shutil.rmtree(arguments.output, ignore_errors=True)
     arguments.output.mkdir(parents=True)
@@ -134,12 +200,14 @@ def main() -> None:
         for python in found_pythons(list(arguments.pythons)):
             made.append(make_wheel(python, made[0], arguments.output, compiler))
             check_wheel(python, made[-1])
+    if arguments.kernels is not None:
+        made.append(make_kernels_wheel(arguments.kernels, arguments.output))
     run(sys.executable, "-m", "twine", "check", "--strict", *made)
     for path in made:
         size = path.stat().st_size
         print(f"{size / MEGABYTE:6.2f} MB  {path.name}")
-        if size > MAX_BYTES[path.suffix]:
-            most = MAX_BYTES[path.suffix]
+        most = MAX_KERNELS_BYTES if path.name.startswith("cule_kernels") else MAX_BYTES[path.suffix]
+        if size > most:
             sys.exit(f"make dist: expected {path.name} to have at most {most} bytes, got {size}")
     print(f"All of {arguments.output} is checked.")
 

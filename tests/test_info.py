@@ -187,7 +187,7 @@ def test_cache_is_counted_and_may_be_missing(
     )
     folder.mkdir()
     for game in games()[:3]:
-        (folder / f"{game.name}-sm_90-0123.cubin").write_bytes(bytes(2**20))
+        (folder / f"{game.name}-sm_90-0123.kernel").write_bytes(bytes(2**20))
     assert info.caches().lines == [f"3 compiled games, 3.0 MiB, in {folder}, which can be deleted"]
 
 

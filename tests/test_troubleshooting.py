@@ -14,7 +14,8 @@ PAGE = ROOT / "docs" / "troubleshooting.md"
 HOLE = "\0"  # where a message has a value
 # Programs, whose users get a line that says what was wrong.
 PROGRAMS = {
-    "bench", "command_line.py", "demo.py", "figures.py", "info.py", "play.py", "record.py", "train",
+    "bench", "command_line.py", "compile.py", "demo.py", "figures.py", "info.py", "play.py",
+    "record.py", "train",
 }  # fmt: skip
 
 

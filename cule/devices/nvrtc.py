@@ -69,6 +69,27 @@ def version() -> str:
     return f"{major.value}.{minor.value}"
 
 
+def version_or_none() -> str | None:
+    """The compiler's version; None: there is no compiler."""
+    try:
+        return version()
+    except OSError:
+        return None
+
+
+def architectures() -> list[str]:
+    """The architectures that the compiler knows, such as "sm_90".
+
+    Raises:
+        OSError: there is no compiler.
+    """
+    count = ctypes.c_int()
+    _check(_library().nvrtcGetNumSupportedArchs(ctypes.byref(count)), "nvrtcGetNumSupportedArchs")
+    numbers = (ctypes.c_int * count.value)()
+    _check(_library().nvrtcGetSupportedArchs(numbers), "nvrtcGetSupportedArchs")
+    return [f"sm_{number}" for number in numbers]
+
+
 def compile_cubin(source: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
     """Compiles CUDA C++ to a cubin.
 

@@ -61,22 +61,28 @@ def _lock(descriptor: int, *, wait: bool) -> bool:
     return True
 
 
-def is_own(status: os.stat_result) -> bool:
-    """Whether a file belongs to this user, or to root, and only they can write to it."""
+def is_own(status: os.stat_result, owner: int | None = None) -> bool:
+    """Whether a file belongs to this user, or to root, and only they can write to it.
+
+    Args:
+        status: the file's.
+        owner: another user to whom it may belong as well.
+    """
     shared = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
-    return status.st_uid in (os.geteuid(), 0) and not shared
+    return status.st_uid in (os.geteuid(), 0, owner) and not shared
 
 
 # Reading -----------------------------------------------------------------------------------------
 
 
 @contextmanager
-def opened(path: Path, *, own: bool = False) -> Iterator[BinaryIO]:
+def opened(path: Path, *, own: bool = False, owner: int | None = None) -> Iterator[BinaryIO]:
     """Opens a regular file for reading. Never waits, as opening a FIFO would.
 
     Args:
         path: the file.
         own: it has to belong to this user or to root, as has its folder, and to be no link.
+        owner: with `own`, another user to whom both may belong.
 
     Raises:
         OSError: it cannot be read, or is no such file.
@@ -87,7 +93,7 @@ def opened(path: Path, *, own: bool = False) -> Iterator[BinaryIO]:
         try:
             found = os.fstat(descriptor)
             _check_regular(found.st_mode)
-            if own and not (is_own(found) and is_own(os.stat(path.parent))):
+            if own and not all(is_own(one, owner) for one in (found, os.stat(path.parent))):
                 raise PermissionError(errno.EPERM, "Belongs to another user")
             with open(descriptor, "rb", closefd=False) as file:
                 yield file

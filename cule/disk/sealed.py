@@ -88,18 +88,21 @@ class Kind:
             raise InvalidValue(f"{wanted}, got {path}: {problem.strerror or problem}") from problem
 
     @contextmanager
-    def reading(self, path: Path, *, own: bool = False) -> Iterator[BinaryIO]:
+    def reading(
+        self, path: Path, *, own: bool = False, owner: int | None = None
+    ) -> Iterator[BinaryIO]:
         """Opens a file, checks it, and gives it at the beginning of its content.
 
         Args:
             path: the file.
             own: as in `cule.disk.files.opened`.
+            owner: the same.
 
         Raises:
             ValueError: the file cannot be read, is of another kind or version, or is damaged.
         """
         try:
-            with opened(path, own=own) as file:
+            with opened(path, own=own, owner=owner) as file:
                 self._check(path, file)
                 yield file
         except OSError as problem:

@@ -20,6 +20,7 @@ from cule.facts.names import level_of_the_user
 from cule.rom import Game
 from cule.translation import Translation, translate_again
 from cule.translation.background import Translating, translating
+from cule.translation.kernel_files import shared_folders
 
 # The fewest envs for which a game is compiled by default: with fewer, faster steps take too long to
 # make up for the time of compiling.
@@ -74,6 +75,9 @@ class Changeover:
         num_envs: the number of envs in the batch.
         at_first: whether to compile the first kernel, too.
 
+    Warns:
+        UserWarning: a folder of CULE_KERNELS cannot be used.
+
     Attributes:
         translated: whether steps now run a kernel of the game.
         kernels: how many were loaded.
@@ -82,6 +86,8 @@ class Changeover:
     def __init__(
         self, game: Game, memory: Memory, backend: _core.Backend, num_envs: int, at_first: bool
     ):
+        for problem in shared_folders()[1]:
+            warnings.warn(problem, stacklevel=level_of_the_user())
         self.translated, self.kernels = False, 0
         self._memory, self._backend = memory, backend
         # Each kernel has marked operations of its own, as a CUDA graph may still run the first

@@ -18,6 +18,7 @@ PROGRAMS = {
     "sweep": ("cule.train.sweep.__main__", "trains on many games with many seeds"),
     "tune": ("cule.train.tune.__main__", "finds the settings with which a training is fastest"),
     "scope": ("cule.scope.__main__", "says where a training's time goes, on the CPU and the GPU"),
+    "compile": ("cule.compile", "compiles games for GPUs ahead of time, for images and clusters"),
     "info": (
         "cule.info",
         "says what is installed, built and found, and how to fix what is missing",

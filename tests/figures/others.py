@@ -41,7 +41,7 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
     ),
     "docs/release.md": (
         "104",
-        [],
+        ["files of up to 100 MB"],
         NONE,
     ),
     "docs/troubleshooting.md": (
