@@ -177,14 +177,13 @@ def test_wheel_installs_without_a_compiler_and_holds_the_package_alone(
     subprocess.run([python, "-c", LOAD], env=alone, cwd=tmp_path, check=True)
 
 
-@pytest.mark.slow
 def test_kernels_that_were_compiled_make_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "release"))
     from dist import make_kernels_wheel
 
-    with pytest.raises(SystemExit, match="expected kernels in .*, got none"):
+    with pytest.raises(SystemExit, match=r"expected kernels in .*, got none"):
         make_kernels_wheel(tmp_path, tmp_path)
     for name in ("pong-sm_90-all-0123-13.0.kernel", "pong-sm_90-all-in-step-4567-13.0.kernel"):
         (tmp_path / name).write_bytes(b"a kernel")
@@ -196,6 +195,7 @@ def test_kernels_that_were_compiled_make_a_package(
     assert len(inside) == 1 + 2
 
 
+@pytest.mark.slow
 def test_readmes_install_makes_cule_work_in_the_checkout(checkout: Path, tmp_path: Path) -> None:
     """Runs the README's commands in order, with the dependencies that are installed here."""
     readme = (ROOT / "README.md").read_text()
