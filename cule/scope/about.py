@@ -28,10 +28,14 @@ class _Node(TypedDict):
     name: str
 
 
-class _Reference(TypedDict):
+class _MeanTimes(TypedDict):
     iterations: int
     iteration: float
     operations: dict[str, float]
+
+
+class _Reference(_MeanTimes, total=False):
+    times: list[float]
 
 
 class _Needed(TypedDict):

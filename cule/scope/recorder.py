@@ -138,7 +138,7 @@ class Recorder:
         self.asked: int | None = None
         self._main, self._seen, self._state = thread or threading.get_native_id(), 0, "new"
         self._first_iteration: int | None = None
-        self._reference, self._referred = reference.Reference(), 0
+        self._reference = reference.Reference()
         self._utilization = Utilization()
         self._activities: Activities | None = None
         self._boundaries = Boundaries(self.collected, (*SIMULATORS, *boundaries))
@@ -196,14 +196,13 @@ class Recorder:
         first, _ = self.iterations
         if self._first_iteration is None:
             self._first_iteration = perf_counter_ns() + self.offset
-        if (
-            self._state == "waiting"
-            and self._seen >= first - WARM_ITERATIONS - reference.ITERATIONS
-        ):
-            self._state, self._referred = "reference", self._seen
-            self._reference.begin()
-        if self._state == "reference" and self._seen >= first - WARM_ITERATIONS:
-            self._reference.end(self._seen - self._referred)
+        warm = first - WARM_ITERATIONS
+        if self._state == "waiting" and self._seen >= warm - reference.ITERATIONS:
+            self._state = "reference"
+        if self._state == "reference" and self._seen < warm:
+            self._reference.note()
+        elif self._state == "reference":
+            self._reference.end()
             self._begin_parts()
         if self._state == "warm" and self._seen >= first:
             self._begin_window()
@@ -273,7 +272,7 @@ class Recorder:
             synchronize()
             self.window.append(perf_counter_ns() + self.offset)
         if self._state == "reference":
-            self._reference.end(0)
+            self._reference.abandon()
         if self._following is not None:
             self._following.close()
         self._end_parts()

@@ -24,35 +24,45 @@ class Reference:
     """Times iterations, and the operations in them by CUDA events.
 
     Attributes:
-        result: milliseconds of an iteration (`iteration`) and of its outer operations
-            (`operations`); None before `end`, and where there was no iteration.
+        result: milliseconds of an iteration, on average (`iteration`) and of each (`times`), and of
+            its outer operations (`operations`); None before `end`, and where there was no
+            iteration.
     """
 
     def __init__(self) -> None:
         self.result: dict[str, Any] | None = None
+        self._begins: list[int] = []
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
-    def begin(self) -> None:
-        """Begins to time; called by a listener at the begin of an iteration."""
-        # Only now is it known whether the program uses a GPU.
-        self._device = torch.device("cpu")
-        if uses_gpu():
-            self._device = torch.device("cuda", torch.cuda.current_device())
-        self._light = Light(self._device, every=1)
-        listen(self._light)
-        self._wait()
-        self._begun = perf_counter_ns()
+    def note(self) -> None:
+        """An iteration begins, with the first of which timing begins; called by a listener."""
+        if not self._begins:
+            # Only now is it known whether the program uses a GPU.
+            self._device = torch.device("cpu")
+            if uses_gpu():
+                self._device = torch.device("cuda", torch.cuda.current_device())
+            self._light = Light(self._device, every=1)
+            listen(self._light)
+            self._wait()
+        self._begins.append(perf_counter_ns())
 
-    def end(self, iterations: int) -> None:
-        """Ends timing, after so many iterations."""
+    def end(self) -> None:
+        """Ends timing, at the begin of an iteration."""
+        if not self._begins:
+            return
         self._wait()
-        passed = perf_counter_ns() - self._begun
+        ends = [*self._begins[1:], perf_counter_ns()]
         stop_listening(self._light)
-        if iterations:
-            self.result = {
-                "iterations": iterations, "iteration": passed / 1e6 / iterations,
-                "operations": self._light.milliseconds(),
-            }  # fmt: skip
+        times = [(end - begin) / 1e6 for begin, end in zip(self._begins, ends, strict=True)]
+        self.result = {
+            "iterations": len(times), "iteration": sum(times) / len(times), "times": times,
+            "operations": self._light.milliseconds(),
+        }  # fmt: skip
+
+    def abandon(self) -> None:
+        """Ends without a result, in the middle of an iteration."""
+        if self._begins:
+            stop_listening(self._light)

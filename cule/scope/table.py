@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from cule.scope.bias import LEAST_ITERATIONS, change, iteration_times
 from cule.scope.breakdown import GpuTime, Row, Transitions
 from cule.scope.depths import GpuUse
 from cule.scope.events import LEVELS, RESOURCES
@@ -145,18 +146,32 @@ def _heading(one: Analysed) -> str:
     return f"{process.name}{above}: {one.seconds:.3f} s{per}{corrected}"
 
 
+def _off(found: tuple[float, float, float] | None) -> str:
+    """How far the table is off from iterations that were not recorded."""
+    if found is None:
+        return (
+            f"how far the table is off is not known, as that takes {LEAST_ITERATIONS} iterations "
+            "before it and in it"
+        )
+    middle, least, most = found
+    if least <= 0 <= most:
+        return (
+            f"the table is {middle:+.1f}% off, which may be chance ({least:+.1f}% to {most:+.1f}%)"
+        )
+    return f"the table is {middle:+.1f}% off ({least:+.1f}% to {most:+.1f}%)"
+
+
 def reference_sentence(one: Analysed) -> str | None:
     """A sentence about the time of iterations before the recording; None: they were not timed."""
     found = one.process.about.get("reference")
     if not found or not one.process.iterations:
         return None
-    recorded = 1e3 * one.seconds / one.process.iterations
-    change = 100 * (recorded / found["iteration"] - 1)
+    off = _off(change(found.get("times", ()), iteration_times(one.process)))
     operations = ", ".join(f"{name} {ms:.3f} ms" for name, ms in found["operations"].items())
     return (
         f"The {found['iterations']} iterations before it, which were not recorded, took "
-        f"{found['iteration']:.3f} ms each: the table is {change:+.1f}% off. Their outer "
-        f"operations, by the GPU's clock where there is one: {operations or 'none'}."
+        f"{found['iteration']:.3f} ms each: {off}. Their outer operations, by the GPU's clock "
+        f"where there is one: {operations or 'none'}."
     )
 
 
