@@ -27,11 +27,11 @@ GIVEN = {
 
 
 def figures() -> Iterator[Said]:
-    tries = list(zip(EXAMPLE.rows[::2], EXAMPLE.rows[1::2], strict=True))
+    pairs = list(zip(EXAMPLE.rows[::2], EXAMPLE.rows[1::2], strict=True))
     assert all(
         "slow.py" in slow["command"] and "fast.py" in fast["command"] for slow, fast in tries
     )
-    slow, fast = sorted(tries, key=lambda one: one[0]["iteration_milliseconds"])[len(tries) // 2]
+    slow, fast = sorted(pairs, key=lambda one: one[0]["iteration_milliseconds"])[len(pairs) // 2]
     milliseconds = [row["iteration_milliseconds"] for row in (slow, fast)]
     yield said("It takes {:.0f} ms a step.", milliseconds[0])
     share = slow["operations"]["simulation"]["milliseconds"] / milliseconds[0]
