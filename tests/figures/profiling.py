@@ -29,7 +29,7 @@ GIVEN = {
 def figures() -> Iterator[Said]:
     pairs = list(zip(EXAMPLE.rows[::2], EXAMPLE.rows[1::2], strict=True))
     assert all(
-        "slow.py" in slow["command"] and "fast.py" in fast["command"] for slow, fast in tries
+        "slow.py" in slow["command"] and "fast.py" in fast["command"] for slow, fast in pairs
     )
     slow, fast = sorted(pairs, key=lambda one: one[0]["iteration_milliseconds"])[len(pairs) // 2]
     milliseconds = [row["iteration_milliseconds"] for row in (slow, fast)]
