@@ -68,4 +68,4 @@ def change(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
         part**2 / (len(some) - 1) for part, some in zip(parts, (before, after), strict=True)
     )
     margin = _student_t(0.5 + CONFIDENCE / 2, degrees) * error
-    return tuple(scale * one for one in (difference, difference - margin, difference + margin))
+    return scale * difference, scale * (difference - margin), scale * (difference + margin)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.machinery import ExtensionFileLoader
 from time import perf_counter_ns
 from types import FunctionType, ModuleType
@@ -25,8 +25,14 @@ from cule.scope.events import BACKWARD, REPLAY
 from cule.scope.imports import ImportHook
 from cule.scope.waiting import waiting_functions
 
-# Packages whose native modules are simulators.
-SIMULATORS = ("cule", "ale_py", "envpool")
+# Packages and modules whose native functions are of a level. JAX's compiled functions are no
+# functions of a module (jax_calls.py); what waits for them and copies arrays is.
+KNOWN = {
+    "cule": "simulator", "ale_py": "simulator", "envpool": "simulator",
+    "jaxlib._jax": "backend", "jaxlib.xla_extension": "backend",
+}  # fmt: skip
+# What a user can say that a module is.
+_CHOICES = ("simulator", "backend")
 # Native, but they call Python back: env's guard runs the step.
 NO_BOUNDARIES = frozenset(("cule._core.Guard",))
 _STATIC = ("builtin_function_or_method", "nb_func", "staticmethod", "nb_static_property")
@@ -48,12 +54,37 @@ def modules_of(name: str) -> list[ModuleType]:
     return native or [module for module in inside if module.__name__ == name]
 
 
-def find_boundary(name: str) -> None:
+def parse_boundary(text: str) -> tuple[str, str]:
+    """Reads "MODULE" or "MODULE=LEVEL": the module, and what it is; a simulator if not said.
+
+    Raises:
+        ValueError: there is no such level.
+    """
+    name, said, level = text.partition("=")
+    if said and level not in _CHOICES:
+        raise InvalidValue(
+            f"expected a boundary to be MODULE, or MODULE=LEVEL with one of {', '.join(_CHOICES)}, "
+            f"got {text!r}"
+        )
+    return name, level or "simulator"
+
+
+def levels_of(boundaries: Iterable[str]) -> dict[str, str]:
+    """The level of each module and package: those that are known, and those that a user names.
+
+    Raises:
+        ValueError: as parse_boundary.
+    """
+    return KNOWN | dict(map(parse_boundary, boundaries))
+
+
+def find_boundary(text: str) -> None:
     """Imports a module whose functions are to be a boundary.
 
     Raises:
-        ValueError: there is no such module.
+        ValueError: there is no such module, or no such level.
     """
+    name, _ = parse_boundary(text)
     try:
         importlib.import_module(name)
     except ImportError as problem:
@@ -86,15 +117,15 @@ class Boundaries:
 
     Args:
         collected: the lists to which calls are appended.
-        simulators: packages and modules whose functions are the simulator's.
+        levels: the level of packages' and modules' functions, as of levels_of.
     """
 
-    def __init__(self, collected: Collected, simulators: Iterable[str]):
-        self.collected, self.simulators = collected, tuple(simulators)
+    def __init__(self, collected: Collected, levels: Mapping[str, str]):
+        self.collected, self.levels = collected, levels
         self._replaced: list[tuple[Any, str, Any]] = []
         self._engine: Any = None
         self._done: list[ModuleType] = []
-        roots = {name.partition(".")[0] for name in self.simulators}
+        roots = {name.partition(".")[0] for name in levels}
         self._imports = ImportHook(roots, self._imported)
 
     def timed(self, function: Callable[..., Any], level: str, name: str) -> Callable[..., Any]:
@@ -152,7 +183,7 @@ class Boundaries:
 
     def install(self) -> None:
         """Replaces the functions, also those of modules that are imported later."""
-        for package in self.simulators:
+        for package in self.levels:
             self._install_package(package)
         for where, name, function in waiting_functions():
             full = where.__name__ if isinstance(where, ModuleType) else where.__qualname__
@@ -165,13 +196,13 @@ class Boundaries:
             if module not in self._done:
                 self._done.append(module)
                 for where, name, member in _callables(module):
-                    self._wrap(where, name, member, "simulator")
+                    self._wrap(where, name, member, self.levels[package])
 
     def _imported(self, module: str, inside: bool) -> None:
-        """A module was imported, perhaps with a simulator's."""
+        """A module was imported, perhaps with one that has a level."""
         if not inside:
             root = module.partition(".")[0]
-            for package in self.simulators:
+            for package in self.levels:
                 if package.partition(".")[0] == root:
                     self._install_package(package)
 

@@ -77,6 +77,10 @@ class Collected:
             self._lists[threading.get_ident()] = lists
         return lists
 
+    def of_thread(self, identity: int) -> ThreadLists | None:
+        """The lists of a thread by its identity; None: it has none."""
+        return self._lists.get(identity)
+
     def note_open(self) -> None:
         """Notes the annotations that are open already, on all threads."""
         now = perf_counter_ns()

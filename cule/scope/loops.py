@@ -70,7 +70,7 @@ def boundary_cost() -> float:
     def call() -> None:
         pass
 
-    wrapped = Boundaries(Collected(), ()).timed(call, "simulator", "calibration")
+    wrapped = Boundaries(Collected(), {}).timed(call, "simulator", "calibration")
     plain = min(nanoseconds_of(call, CALLS) for _ in range(ROUNDS))
     return max(0.0, min(nanoseconds_of(wrapped, CALLS) for _ in range(ROUNDS)) - plain)
 

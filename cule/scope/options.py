@@ -35,9 +35,10 @@ def _add_command(parser: Any, what: str) -> None:
         help=f"{what}, after '--': -m MODULE ... or SCRIPT.py ..., as after 'python'",
     )  # fmt: skip
     parser.add_argument(
-        "--boundary", action="append", default=[], metavar="MODULE", dest="boundaries",
+        "--boundary", action="append", default=[], metavar="MODULE[=LEVEL]", dest="boundaries",
         help="a module whose functions are a simulator's, besides those of cule, ale-py and "
-        "EnvPool; can be given several times",
+        "EnvPool, or the backend's (MODULE=backend), besides torch's and JAX's; can be given "
+        "several times",
     )  # fmt: skip
 
 

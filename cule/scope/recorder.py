@@ -30,10 +30,12 @@ from cule.scope.activities import (
     uses_gpu,
 )
 from cule.scope.annotations import Annotation, listen, stop_listening
-from cule.scope.boundary import SIMULATORS, Boundaries
+from cule.scope.boundary import Boundaries, levels_of
 from cule.scope.children import Children
 from cule.scope.collect import Collected, clock_offset
 from cule.scope.following import Follow, Following
+from cule.scope.iterations import WARM_ITERATIONS, check_iterations
+from cule.scope.jax_calls import JaxCalls, is_imported
 from cule.scope.names import process_name, title_of_process
 from cule.scope.storage import (
     Writer,
@@ -49,32 +51,10 @@ from cule.scope.utilization import Utilization, gpu_uuid
 INSTRUMENTS = ("annotations", "boundaries", "activities", "cuda")
 # Instead of them: the window is between cudaProfilerStart and cudaProfilerStop, as ncu wants it.
 RANGE = "range"
-# Iterations between the start of torch's profiler and the window: the first are slower.
-WARM_ITERATIONS = 1
 
 
 class Finished(BaseException):
     """Ends a program whose recording is complete, where that was asked for."""
-
-
-def check_iterations(iterations: Any) -> tuple[int, int] | None:
-    """The first iteration to record and the first not to record; None: all.
-
-    Raises:
-        ValueError: they are no number of at least 1 and no such pair.
-    """
-    if iterations is None:
-        return None
-    pair = iterations if isinstance(iterations, tuple) else (0, iterations)
-    whole = all(isinstance(one, int) and not isinstance(one, bool) for one in pair)
-    if not whole or len(pair) != 2 or not 0 <= pair[0] < pair[1]:
-        raise InvalidValue(
-            "expected iterations to be a number of at least 1, or a pair (first, end) with "
-            f"0 <= first < end, got {iterations!r}"
-        )
-    if not isinstance(iterations, tuple):
-        return WARM_ITERATIONS, WARM_ITERATIONS + pair[1]
-    return pair
 
 
 class Recorder:
@@ -84,7 +64,8 @@ class Recorder:
         folder: where to; it may have other processes' recordings.
         iterations: how many of the next iterations, or from which to before which one, counted from
             0; None: all from `start` to `stop`.
-        boundaries: modules whose functions are a simulator's, besides cule, ale-py and EnvPool.
+        boundaries: modules whose functions are a simulator's, besides cule, ale-py and EnvPool, or
+            the backend's, as "MODULE=backend".
         instruments: the INSTRUMENTS that record; without any only the window's length is recorded.
         overwrite: whether an older recording of this process is deleted.
         finish: whether the program is ended, by a `Finished`, when the iterations are recorded.
@@ -141,10 +122,12 @@ class Recorder:
         self._reference = reference.Reference()
         self._utilization = Utilization()
         self._activities: Activities | None = None
-        self._boundaries = Boundaries(self.collected, (*SIMULATORS, *boundaries))
+        levels = levels_of(boundaries)
+        self._boundaries = Boundaries(self.collected, levels)
+        self._jax = JaxCalls(self.collected, self.offset)
         self.follow, self._following = followed, None
         if children:
-            packages = {name.partition(".")[0] for name in (*SIMULATORS, *boundaries)}
+            packages = {name.partition(".")[0] for name in levels}
             self.follow = Follow(
                 str(folder.resolve()), self.name, tuple(boundaries), tuple(sorted(packages))
             )
@@ -232,6 +215,10 @@ class Recorder:
         if "boundaries" in self.instruments:
             self._boundaries.install()
             self._ends += [self.collected.note_waits, self._boundaries.uninstall]
+            if self._thread_before_fork is None or not is_imported():
+                # JAX, and so a profile of it, cannot be used in a fork of a process that used it.
+                self._jax.start()
+                self._ends.append(self._jax.stop)
         if "activities" in self.instruments:
             try:
                 activities = Activities("cuda" in self.instruments)
@@ -278,6 +265,8 @@ class Recorder:
         self._end_parts()
         self._utilization.stop()
         self._say_what_is_missing()
+        if self._jax.problem is not None:
+            self.problems.append(self._jax.problem)
         self._write()
         if self._following is not None:
             self._following.wait()
@@ -312,6 +301,7 @@ class Recorder:
         self._following = None
         self._children.uninstall()
         self._boundaries.uninstall()
+        self._jax.abandon()
         # CUDA, and so a profile of it, cannot be used after a fork.
         if self._activities is not None and not self._activities.with_gpu:
             self._activities.stop()

@@ -119,7 +119,8 @@ class record(Recording):
         iterations: how many iterations to record, after one that is left out, or from which to
             before which one, as (first, end); None: the whole block.
         boundaries: names of modules whose functions count as the simulator's, besides those of
-            cule, ale-py and EnvPool.
+            cule, ale-py and EnvPool, or as the backend's, as "MODULE=backend", besides torch's and
+            JAX's.
         costs: of the book-keeping (`scope.Costs.read`), to be taken out.
         overwrite: whether an older recording there is deleted.
         children: whether the Python processes that the program starts, and those that these start,

@@ -30,7 +30,7 @@ class Program:
     Attributes:
         command: the command without "python", as program.program_of returns it.
         iterations: the first iteration of the window, and the one after its last.
-        boundaries: further modules whose functions are the simulator's.
+        boundaries: as of Recorder.
         together: whether one run has all windows; else each window has a run of its own.
     """
 
