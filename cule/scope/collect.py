@@ -37,13 +37,13 @@ def clock_offset() -> int:
     return offset
 
 
-@dataclass
+@dataclass(eq=False)
 class ThreadLists:
     """The lists of a thread. Times are those of `perf_counter_ns`.
 
     Attributes:
         number: the operating system's id of the thread.
-        name: Python's name of the thread.
+        thread: the thread.
         marks: begins and ends of annotations: time, whether it is a begin, kind, name.
         calls: calls into libraries: start, end, level, name.
         replays: replays of graphs: start, end, number of the graph.
@@ -51,7 +51,7 @@ class ThreadLists:
     """
 
     number: int
-    name: str
+    thread: threading.Thread
     marks: list[tuple[int, bool, str, str]] = field(default_factory=list)
     calls: list[tuple[int, int, str, str]] = field(default_factory=list)
     replays: list[tuple[int, int, int]] = field(default_factory=list)
@@ -64,37 +64,37 @@ class Collected:
     def __init__(self) -> None:
         # Numbers of threads, by their identities, which Python does not know right after a fork.
         self.numbers: dict[int | None, int] = {}
-        self._lists: dict[int, ThreadLists] = {}
-        # How much of each list has been taken by `news`.
-        self._taken: dict[tuple[int, str], int] = {}
+        self._lists: list[ThreadLists] = []
+        # Of each thread: the system gives a new thread the identity of one that has ended.
+        self._local = threading.local()
+
+    def _add(self, number: int, thread: threading.Thread) -> ThreadLists:
+        lists = ThreadLists(number, thread)
+        self._lists.append(lists)
+        return lists
 
     def here(self) -> ThreadLists:
         """The lists of this thread."""
-        lists = self._lists.get(threading.get_ident())
+        lists: ThreadLists | None = getattr(self._local, "lists", None)
         if lists is None:
-            thread = threading.current_thread()
-            lists = ThreadLists(threading.get_native_id(), thread.name)
-            self._lists[threading.get_ident()] = lists
+            lists = self._add(threading.get_native_id(), threading.current_thread())
+            self._local.lists = lists
         return lists
-
-    def of_thread(self, identity: int) -> ThreadLists | None:
-        """The lists of a thread by its identity; None: it has none."""
-        return self._lists.get(identity)
 
     def note_open(self) -> None:
         """Notes the annotations that are open already, on all threads."""
         now = perf_counter_ns()
         for number, (thread, opened) in open_annotations().items():
             native = self.numbers.get(number, thread.native_id)
-            if not opened or native is None:
-                continue
-            lists = self._lists.setdefault(number, ThreadLists(native, thread.name))
-            lists.marks += [(now, True, one.kind, one.name) for one in opened]
+            if opened and native is not None:
+                # Its lists in `here` are others, of the same number.
+                lists = self._add(native, thread)
+                lists.marks += [(now, True, one.kind, one.name) for one in opened]
 
     def note_waits(self) -> None:
         """Notes the waits that have not ended, on all threads, as if they ended now."""
         now = perf_counter_ns()
-        for lists in list(self._lists.values()):
+        for lists in list(self._lists):
             lists.calls += [(begun, now, "waiting", name) for begun, name in lists.waits]
 
     def began(self, annotation: Annotation) -> None:
@@ -110,21 +110,28 @@ class Collected:
     def news(self, offset: int) -> list[dict[str, Any]]:
         """The entries since the last call, as JSON has them; other threads may go on appending.
 
+        Nothing of them is kept.
+
         Args:
             offset: the result of clock_offset(), which is added to all times.
         """
         entries = []
-        for key, lists in list(self._lists.items()):
-            entry: dict[str, Any] = {"thread": lists.number, "pthread": key, "name": lists.name}
+        for lists in list(self._lists):
+            ended = not lists.thread.is_alive()
+            entry: dict[str, Any] = {
+                "thread": lists.number, "pthread": lists.thread.ident, "name": lists.thread.name,
+            }  # fmt: skip
             for name, times in (("marks", 1), ("calls", 2), ("replays", 2)):
-                taken = self._taken.get((key, name), 0)
-                fresh = getattr(lists, name)[taken:]
-                self._taken[key, name] = taken + len(fresh)
+                fresh = getattr(lists, name)[:]
+                # Nothing else takes from the front, and others append at the end.
+                del getattr(lists, name)[: len(fresh)]
                 entry[name] = [
                     [*(time + offset for time in one[:times]), *one[times:]] for one in fresh
                 ]
             if entry["marks"] or entry["calls"] or entry["replays"]:
                 entries.append(entry)
+            elif ended:
+                self._lists.remove(lists)
         return entries
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -19,19 +20,16 @@ from typing import Any
 import numpy as np
 
 from cule.scope.annotations import Annotation, listen, stop_listening
-from cule.scope.collect import Collected
+from cule.scope.collect import Collected, ThreadLists
 from cule.scope.imports import ImportHook
 
-# An event of this name, with a thread's identity, says which thread XLA means.
+# An event of this name, with a number of ours, says which thread XLA means.
 _THREAD = "cule.scope thread "
 _OF_NUMPY = ("array", "asarray", "asanyarray", "ascontiguousarray")
 # Sessions of a fork's parent, whose ends would wait for its threads.
 _left: list[Any] = []
-
-
-def is_imported() -> bool:
-    """Whether the program has imported JAX."""
-    return "jax" in sys.modules
+# JAX, and so a profile of it, cannot be used in a fork of a process that used it.
+_usable = True
 
 
 class JaxCalls:
@@ -53,14 +51,16 @@ class JaxCalls:
         self.problem: str | None = None
         self._session: Any = None
         self._imports = ImportHook({"jax"}, self._imported)
-        self._marked: set[int] = set()
+        # Those of threads that XLA was told of.
+        self._lists: list[ThreadLists] = []
+        self._local = threading.local()
         self._replaced: dict[str, Any] = {}
 
     def start(self) -> None:
-        """Begins to record, or to wait for JAX."""
-        if is_imported():
+        """Begins to record, or to wait for JAX. Does nothing in a fork of a process with JAX."""
+        if _usable and "jax" in sys.modules:
             self._begin()
-        else:
+        elif _usable:
             self._imports.install()
 
     def _imported(self, name: str, inside: bool) -> None:
@@ -115,14 +115,15 @@ class JaxCalls:
         """Tells XLA which thread this one is."""
         from jax.profiler import TraceAnnotation
 
-        self.collected.here()
-        self._marked.add(threading.get_ident())
-        with TraceAnnotation(f"{_THREAD}{threading.get_ident()}"):
+        self._local.told = True
+        self._lists.append(self.collected.here())
+        # A place in the list: another thread may append at the same time.
+        with TraceAnnotation(f"{_THREAD}{self._lists.index(self.collected.here())}"):
             pass
 
     def began(self, annotation: Annotation) -> None:
         """Looks whether it is the first annotation of a thread."""
-        if threading.get_ident() not in self._marked:
+        if not getattr(self._local, "told", False):
             self._mark_thread()
 
     def ended(self, annotation: Annotation) -> None:
@@ -160,11 +161,10 @@ class JaxCalls:
         events = sorted(
             (round(one.start_ns), -round(one.duration_ns), one.name) for one in line.events
         )
-        names = [name for _, _, name in events if name.startswith(_THREAD)]
-        lists = self.collected.of_thread(int(names[0].removeprefix(_THREAD))) if names else None
-        if lists is None:
+        places = [int(name.removeprefix(_THREAD)) for _, _, name in events if _THREAD in name]
+        if not places:
             return
-        reached = 0
+        lists, reached = self._lists[places[0]], 0
         for start, negative, name in events:
             # Only outer ones: what is inside them is JAX's, too.
             if start >= reached and negative and not name.startswith(_THREAD):
@@ -179,3 +179,11 @@ class JaxCalls:
         if self._session is not None:
             _left.append(self._session)
             self._session = None
+
+
+def _after_fork_in_child() -> None:
+    global _usable
+    _usable = _usable and "jax" not in sys.modules
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -8,6 +8,7 @@ to the main lane.
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -198,9 +199,13 @@ def assemble(process: Process) -> list[Lane]:
         if thread.marks and number != process.main
     ]
     lanes = {}
+    names = Counter(process.thread(number).name for number in numbers if number != process.main)
     for number in numbers:
         thread = process.thread(number)
-        name = process.name if number == process.main else f"{process.name}:{thread.name or number}"
+        own = thread.name or str(number)
+        # Threads of one name have rows of their own, too.
+        own = own if names[thread.name] < 2 or own == str(number) else f"{own}-{number}"
+        name = process.name if number == process.main else f"{process.name}:{own}"
         lanes[number] = Lane(name, thread, Owners(thread.marks, process.end))
         _say_what_was_left_open(process, lanes[number])
     launches = _launches(process)

@@ -35,7 +35,7 @@ from cule.scope.children import Children
 from cule.scope.collect import Collected, clock_offset
 from cule.scope.following import Follow, Following
 from cule.scope.iterations import WARM_ITERATIONS, check_iterations
-from cule.scope.jax_calls import JaxCalls, is_imported
+from cule.scope.jax_calls import JaxCalls
 from cule.scope.names import process_name, title_of_process
 from cule.scope.storage import (
     Writer,
@@ -215,10 +215,8 @@ class Recorder:
         if "boundaries" in self.instruments:
             self._boundaries.install()
             self._ends += [self.collected.note_waits, self._boundaries.uninstall]
-            if self._thread_before_fork is None or not is_imported():
-                # JAX, and so a profile of it, cannot be used in a fork of a process that used it.
-                self._jax.start()
-                self._ends.append(self._jax.stop)
+            self._jax.start()
+            self._ends.append(self._jax.stop)
         if "activities" in self.instruments:
             try:
                 activities = Activities("cuda" in self.instruments)

@@ -17,6 +17,7 @@ import pytest
 
 from cule import scope
 from cule.scope.boundary import levels_of, parse_boundary
+from cule.scope.collect import Collected
 from cule.scope.jax_calls import JaxCalls
 from cule.scope.recording import Recording
 from tests.scope.planted import Ledger, cells_of_iterations, simulate, spin
@@ -114,15 +115,18 @@ def test_threads_are_told_apart(tmp_path):
             spin(0.05)
 
     spent: list[float] = []
+    names = ["first", "second", "third"]
     with scope.record(tmp_path) as recording:
-        thread = threading.Thread(target=act, name="actor")
-        with scope.operation("own"):
-            thread.start()
-            thread.join()
-            multiplied(x).block_until_ready()
-    (other,) = (one for one in recording.breakdown() if one.process == "main:actor"
-                and (one.operation, one.level) == ("other", "backend"))  # fmt: skip
-    assert other.seconds == pytest.approx(spent[0], rel=0.05, abs=1e-3)
+        for name in names:
+            thread = threading.Thread(target=act, name=name)
+            with scope.operation("own"):
+                thread.start()
+                thread.join()
+                multiplied(x).block_until_ready()
+    others = {one.process: one.seconds for one in recording.breakdown()
+              if (one.operation, one.level) == ("other", "backend")}  # fmt: skip
+    assert list(others) == [f"main:{name}" for name in names]
+    assert list(others.values()) == pytest.approx(spent, rel=0.05, abs=1e-3)
     assert set(backend_of(recording)) == {"own"}
 
 
@@ -245,22 +249,21 @@ def test_children_know_the_levels_too(tmp_path):
 
 
 def test_calls_without_annotations_are_not_kept_apart():
-    """A thread that XLA names, but that has no lists, is one of XLA's own."""
+    """A thread that was not told of is one of XLA's own."""
 
     class Event:
         def __init__(self, name, start, duration):
             self.name, self.start_ns, self.duration_ns = name, start, duration
 
     class Line:
-        events = (Event("cule.scope thread 77", 0, 1), Event("f", 5, 10), Event("g", 6, 2))
-
-    from cule.scope.collect import Collected
+        events = (Event("f", 5, 10), Event("g", 6, 2))
 
     collected = Collected()
     calls = JaxCalls(collected, offset=100)
-    calls._add(Line(), 1000)
-    assert collected.news(0) == []
     lists = collected.here()
-    Line.events = (Event(f"cule.scope thread {threading.get_ident()}", 0, 1), *Line.events[1:])
+    calls._lists.append(lists)
+    calls._add(Line(), 1000)
+    assert lists.calls == []
+    Line.events = (Event("cule.scope thread 0", 0, 1), *Line.events)
     calls._add(Line(), 1000)
     assert lists.calls == [(905, 915, "backend", "f")]

@@ -15,6 +15,9 @@ import torch
 import cule
 from cule import scope
 from cule.scope import activities, storage
+from cule.scope.annotations import listen, stop_listening
+from cule.scope.collect import Collected
+from cule.scope.events import UNATTRIBUTED
 from tests.scope.trainings import iterate, seconds_by_operation
 
 
@@ -37,6 +40,67 @@ def test_iterations_after_the_last_are_not_recorded(tmp_path):
     reference = recording.processes[0].process.about["reference"]
     assert reference["iterations"] == 2
     assert reference["operations"]["work"] >= 1
+
+
+def in_a_thread(name, function):
+    thread = threading.Thread(target=function, name=name)
+    thread.start()
+    thread.join()
+
+
+def test_threads_that_follow_each_other_are_not_one(tmp_path):
+    """The system gives a new thread the identity of one that has ended."""
+
+    def work():
+        identities.add(threading.get_ident())
+        with scope.operation(threading.current_thread().name):
+            torch.ones(100).sum()
+
+    identities = set()
+    names = [f"worker {number}" for number in range(5)]
+    with scope.record(tmp_path) as recording:
+        for name in names:
+            in_a_thread(name, work)
+    assert len(identities) < 5
+    (one,) = recording.processes
+    assert [lane.name for lane in one.lanes] == ["main", *(f"main:{name}" for name in names)]
+    found = {(row.process, row.operation, row.level) for row in recording.breakdown()}
+    assert {(f"main:{name}", name, "backend") for name in names} <= found
+    assert ("main", UNATTRIBUTED, "backend") not in found
+
+
+def test_threads_of_one_name_have_rows_of_their_own(tmp_path):
+    def work():
+        with scope.operation("load"):
+            time.sleep(0.01)
+
+    with scope.record(tmp_path) as recording:
+        for _ in range(3):
+            in_a_thread("loader", work)
+    (one,) = recording.processes
+    names = [lane.name for lane in one.lanes]
+    assert len(set(names)) == 4 and all(name.startswith("main:loader-") for name in names[1:])
+    for name in names:
+        rows = [row for row in recording.breakdown() if row.process == name]
+        assert sum(row.seconds for row in rows) == pytest.approx(one.seconds)
+
+
+def test_what_is_written_is_not_kept_in_memory():
+    collected = Collected()
+    listen(collected)
+    try:
+        for _ in range(3):
+            with scope.operation("work"):
+                pass
+            (entry,) = collected.news(0)
+            assert len(entry["marks"]) == 2
+            assert collected.here().marks == []
+    finally:
+        stop_listening(collected)
+    in_a_thread("other", collected.here)
+    assert len(collected._lists) == 2
+    assert collected.news(0) == []
+    assert [lists.thread for lists in collected._lists] == [threading.current_thread()]
 
 
 def test_each_thread_with_annotations_has_rows_that_add_up_to_the_wall_clock(tmp_path):
