@@ -247,7 +247,7 @@ def caches() -> Section:
     shared, problems = shared_folders()
     for folder, _ in shared:
         count = sum(map(is_kernel, folder.glob("*")))
-        section.lines.append(f"{count} compiled games of other users in {folder}")
+        section.lines.append(f"{count} compiled games in {folder}, which is only read")
     section.problems += problems
     return section
 

@@ -191,6 +191,19 @@ def test_cache_is_counted_and_may_be_missing(
     assert info.caches().lines == [f"3 compiled games, 3.0 MiB, in {folder}, which can be deleted"]
 
 
+def test_shared_kernels_are_counted_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CULE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("CULE_KERNELS", f"{tmp_path}:{tmp_path / 'missing'}")
+    tmp_path.chmod(0o755)
+    (tmp_path / "pong-sm_90-0123-13.0.kernel").touch()
+    found = info.caches()
+    assert found.lines[1:] == [f"1 compiled games in {tmp_path}, which is only read"]
+    (problem,) = found.problems
+    assert problem.startswith("expected a folder of compiled games in CULE_KERNELS, got")
+
+
 def test_cache_that_cannot_be_written_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,12 +70,15 @@ def parse_boundary(text: str) -> tuple[str, str]:
 
 
 def levels_of(boundaries: Iterable[str]) -> dict[str, str]:
-    """The level of each module and package: those that are known, and those that a user names.
+    """The level of each module and package: those that a user names, then those that are known.
+
+    A module of several of them has the level of the first.
 
     Raises:
         ValueError: as parse_boundary.
     """
-    return KNOWN | dict(map(parse_boundary, boundaries))
+    named = dict(map(parse_boundary, boundaries))
+    return named | {name: level for name, level in KNOWN.items() if name not in named}
 
 
 def find_boundary(text: str) -> None:

@@ -161,10 +161,10 @@ class JaxCalls:
         events = sorted(
             (round(one.start_ns), -round(one.duration_ns), one.name) for one in line.events
         )
-        places = [int(name.removeprefix(_THREAD)) for _, _, name in events if _THREAD in name]
-        if not places:
+        told = [name for _, _, name in events if name.startswith(_THREAD)]
+        if not told:
             return
-        lists, reached = self._lists[places[0]], 0
+        lists, reached = self._lists[int(told[0].removeprefix(_THREAD))], 0
         for start, negative, name in events:
             # Only outer ones: what is inside them is JAX's, too.
             if start >= reached and negative and not name.startswith(_THREAD):

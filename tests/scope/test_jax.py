@@ -221,6 +221,7 @@ def test_a_boundary_may_be_the_backends(tmp_path):
     assert levels_of(["a", "b=backend"])["a"] == "simulator"
     assert levels_of(["a", "b=backend"])["b"] == "backend"
     assert levels_of(["ale_py=backend"])["ale_py"] == "backend"
+    assert next(iter(levels_of(["jaxlib=simulator"]))) == "jaxlib", "before jaxlib._jax"
     with scope.record(tmp_path, boundaries=["tests.scope.planted_simulator=backend"]) as recording:
         ledger = Ledger()
         with scope.operation("step"):
