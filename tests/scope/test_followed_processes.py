@@ -304,6 +304,46 @@ def test_order_of_processes_whose_files_say_that_they_started_each_other():
     assert in_order(chain[::-1]) == chain
 
 
+FORKING = """
+import multiprocessing, os, sys
+
+def with_torch():
+    import torch
+    from cule import scope
+    with scope.operation("in the fork"):
+        torch.ones(10).sum()
+
+def without():
+    pass
+
+def again():
+    if (child := os.fork()) == 0:
+        with_torch()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+for function in (with_torch, without, again):
+    fork = multiprocessing.get_context("fork").Process(target=function)
+    fork.start()
+    fork.join()
+    assert fork.exitcode == 0
+assert "torch" not in sys.modules
+"""
+
+
+def test_forks_of_a_python_that_never_imports_torch(tmp_path):
+    with scope.record(tmp_path) as recording:
+        subprocess.run([sys.executable, "-c", FORKING], check=True)
+    assert recording.problems == []
+    assert len(recording.processes) == 1 + 1 + 3 + 1
+    assert all(one.process.about["state"] == "complete" for one in recording.processes)
+    found = {row.process for row in recording.breakdown() if row.operation == "in the fork"}
+    assert len(found) == 2
+    parents = Counter(one.process.parent for one in recording.processes)
+    python = recording.processes[1].process.name
+    assert parents[python] == 3
+
+
 def test_environment_is_as_before(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     with scope.record(tmp_path):

@@ -95,6 +95,11 @@ class Start:
                 self.text, is_fork=self.is_fork
             )
 
+    def forget(self) -> None:
+        """In a fork: nothing of its parent's is left."""
+        self.hook.uninstall()
+        atexit.unregister(self.end)
+
     def end(self) -> None:
         """Writes how long a process ran that imported nothing of interest."""
         folder, root = Path(self.about["folder"]), self.about["root"]
@@ -119,16 +124,24 @@ class Start:
 
 
 def begin(text: str | None) -> None:
-    """Follows a recording, if there is one.
+    """Follows a recording, if there is one, also in forks.
 
     Args:
         text: of the environment variable; None: there is none.
     """
     words = " ".join(sys.orig_argv)
-    if text and FORK_SERVER in words:
-        os.register_at_fork(after_in_child=lambda: Start(text, is_fork=True))
-    elif text and TRACKER not in words:
-        Start(text)
+    if not text or TRACKER in words:
+        return
+    current = [] if FORK_SERVER in words else [Start(text)]
+
+    def in_fork() -> None:
+        if current and current[0].done:
+            return  # what records the parent sees to its forks
+        for one in current:
+            one.forget()
+        current[:] = [Start(text, is_fork=True)]
+
+    os.register_at_fork(after_in_child=in_fork)
 
 
 if __name__ == "sitecustomize":
