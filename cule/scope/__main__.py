@@ -11,8 +11,9 @@ from cule.errors import InvalidValue
 from cule.programs.command_line import check_output, run_main
 from cule.programs.figures import new_figure
 from cule.programs.results import append_row
-from cule.scope import bars, calibration, check, compare, perfetto, table
+from cule.scope import bars, calibration, check, compare, perfetto, start, table
 from cule.scope.activities import check_torch
+from cule.scope.annotations import listen
 from cule.scope.boundary import find_boundary
 from cule.scope.costs import Costs
 from cule.scope.counters import count
@@ -58,6 +59,9 @@ def run(options: argparse.Namespace) -> int:
         instruments=instruments, overwrite=options.overwrite, finish=options.finish,
         children=options.children and options.instruments is None,
     )  # fmt: skip
+    if options.until_first:
+        listen(start.UntilFirst(recorder))
+        return run_recorded(words, recorder, options.markers)
     status = run_recorded(words, recorder, options.markers)
     if options.instruments is None and recorder.complete:
         print(f"The recording is in {options.out}: python -m cule.scope report {options.out}")
@@ -126,6 +130,24 @@ def report(options: argparse.Namespace) -> None:
             perfetto.write_traces(Recording(folder), options.perfetto)
 
 
+def show_start(options: argparse.Namespace) -> None:
+    """Shows where the time from a command to its first iteration goes.
+
+    Raises:
+        ValueError: an argument is wrong, or the program does not get there.
+    """
+    words = program_of(options.command)
+    for name in options.boundaries:
+        find_boundary(name)
+    if options.plot:
+        check_output("--plot", options.plot)
+        new_figure(options.plot)  # fails before the work
+    found = start.run(words, options.boundaries, options.out)
+    print(start.table(found))
+    if options.plot:
+        start.plot(found, options.plot)
+
+
 def _measured(options: argparse.Namespace) -> Program:
     """The program that calibrate and check run."""
     words = program_of(options.command)
@@ -180,8 +202,8 @@ def check_bias(options: argparse.Namespace) -> int:
 
 
 PROGRAMS: dict[str, Callable[[argparse.Namespace], int | None]] = {
-    "run": run, "report": report, "calibrate": calibrate, "compare": compare_two,
-    "check": check_bias,
+    "run": run, "report": report, "start": show_start, "calibrate": calibrate,
+    "compare": compare_two, "check": check_bias,
 }  # fmt: skip
 
 

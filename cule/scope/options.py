@@ -79,6 +79,8 @@ def _add_run(programs: Any) -> None:
     add("--counters", action="store_true", help="add to a recording in the folder how many "
         "multiprocessors and issue slots were busy, which ncu counts while it runs the program "
         "again; two or three iterations are enough")  # fmt: skip
+    # For start: the recording and the program end after the first iteration.
+    add("--until-first", action="store_true", help=argparse.SUPPRESS)
     # For calibrate and check: which parts record, "none" or "range" for ncu; how many turns, and
     # what records in the windows of a turn.
     add("--instruments", type=instruments, help=argparse.SUPPRESS)
@@ -100,6 +102,16 @@ def _add_report(programs: Any) -> None:
         "a JSON line")  # fmt: skip
     add("--alone", type=Path, metavar="FOLDER", help="a recording of the same program without "
         "overlap, by which to tell how much overlap slows operations")  # fmt: skip
+
+
+def _add_start(programs: Any) -> None:
+    parser = programs.add_parser(
+        "start", help="where the time from a command to its first iteration goes"
+    )
+    _add_command(parser, "the program")
+    add = parser.add_argument
+    add("--out", type=Path, metavar="FOLDER", help="keep the recording there, for `report`")
+    add("--plot", type=Path, metavar="FILE", help="draw the stages into a PNG, PDF or SVG file")
 
 
 def _add_others(programs: Any) -> None:
@@ -144,5 +156,6 @@ def make_parser() -> Parser:
     programs = parser.add_subparsers(dest="program_name", metavar="PROGRAM", required=True)
     _add_run(programs)
     _add_report(programs)
+    _add_start(programs)
     _add_others(programs)
     return parser

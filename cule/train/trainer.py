@@ -135,7 +135,8 @@ class Trainer:
             self.plan = self._make_plan(program, passes)
         # From here on each process has its own random numbers.
         torch.manual_seed(self.args.seed * SEED_STRIDE + number)
-        first = self.collector.reset(env_seed)
+        with annotate.operation("first reset"):
+            first = self.collector.reset(env_seed)
         self.plan.begin(
             self.lowered.observation, first if messages is None else messages.first(first)
         )
@@ -150,6 +151,7 @@ class Trainer:
         layout = self.processes.layout
         return split(self.device, layout.multiprocessors) if layout.kind == "apart" else None
 
+    @annotate.operation("plan")
     def _make_plan(self, program: Program, passes: Passes | None) -> Plan:
         budget, apart = self.args.memory_budget, self.apart
         return Plan(
@@ -163,6 +165,7 @@ class Trainer:
             ),
         )  # fmt: skip
 
+    @annotate.operation("make envs")
     def _make_collector(
         self, learning: Learning, num_envs: int, seed: int, first_env: int
     ) -> Collector:
@@ -213,6 +216,7 @@ class Trainer:
         """Emulates in another way from now on; returns whether that is possible."""
         return bool(self.collector.env.reserve(way.multiprocessors, ordered=way.ordered))
 
+    @annotate.operation("warm up")
     def warm_up(self) -> None:
         """Computes actions, a gradient and an update once, and undoes them.
 

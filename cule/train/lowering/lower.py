@@ -33,6 +33,7 @@ from cule.train.lowering.replay import Priorities
 from cule.train.lowering.sandbox import Sandbox, alike, constant
 from cule.train.lowering.versions import Phases, Versions
 from cule.train.nn.frame_ring import FrameRing
+from cule.train.plan import annotate
 from cule.train.plan.program import Access, Program, Recurrent
 
 
@@ -69,6 +70,7 @@ class Lowered:
         return self.learnings[0].start
 
 
+@annotate.operation("plan")
 def lower(
     algorithm: Algorithm[Any],
     nets: Networks,

@@ -19,6 +19,7 @@ from cule.train.lowering.method_checks import check_networks, check_optimizer
 from cule.train.lowering.settings_read import NETWORKS, OPTIMIZER, reading
 from cule.train.nn.models import to_channels_last
 from cule.train.nn.weights import Weights
+from cule.train.plan import annotate
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,7 @@ def _copied(source: nn.Module, weights: Weights, entry: Copy) -> nn.Module:
     return net
 
 
+@annotate.operation("make networks")
 def make_networks(algorithm: Algorithm[Any], processes: ProcessGroup) -> Networks:
     """Makes the networks, with the same weights in all processes, which all call it.
 

@@ -79,11 +79,12 @@ class Run:
         if state is not None and (standing.reached or evaluated >= args.total_frames):
             evaluated = state["test_frames"] or 0
         if self.speaks and args.eval_episodes and not self.trainer.own_envs:
-            self.evaluator = Evaluator(
-                args.game, args.eval_episodes, self.processes.device, sticky=args.eval_sticky,
-                max_frames=args.eval_max_frames, full_action_space=args.full_action_space,
-                num_threads=args.num_threads,
-            )  # fmt: skip
+            with annotate.operation("make envs for evaluations"):
+                self.evaluator = Evaluator(
+                    args.game, args.eval_episodes, self.processes.device, sticky=args.eval_sticky,
+                    max_frames=args.eval_max_frames, full_action_space=args.full_action_space,
+                    num_threads=args.num_threads,
+                )  # fmt: skip
         with self.processes.all_or_none():
             self._log = Log(args, standing.logged[0], evaluated, frames, self.speaks)
         self.processes.synchronize()
