@@ -12,11 +12,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
 from cule.disk.files import replacing
 from cule.errors import InvalidValue
@@ -94,7 +94,7 @@ class UntilFirst:
             raise Finished
 
 
-def _pass_on(lines: TextIO, imports: Counter[str]) -> None:
+def _pass_on(lines: IO[str], imports: dict[str, float]) -> None:
     """Counts the seconds of imports that Python writes; passes everything else on to stderr."""
     for line in lines:
         if found := _IMPORT.match(line):
@@ -128,7 +128,7 @@ def measure(command: Sequence[str], boundaries: Sequence[str], folder: Path) -> 
     Raises:
         ValueError: it does not get there, as when the command is wrong.
     """
-    imports: Counter[str] = Counter()
+    imports: dict[str, float] = defaultdict(float)
     words = [
         sys.executable, "-X", "importtime", "-m", "cule.scope", "run", "--out", str(folder),
         "--overwrite", "--until-first", *(f"--boundary={name}" for name in boundaries),
@@ -150,7 +150,7 @@ def measure(command: Sequence[str], boundaries: Sequence[str], folder: Path) -> 
         Stage(name, tuple(((begin - begun) / 1e9, (end - begun) / 1e9) for begin, end in some))
         for name, some in spans.items()
     ]
-    slowest = dict(imports.most_common(PACKAGES))
+    slowest = dict(sorted(imports.items(), key=lambda one: -one[1])[:PACKAGES])
     reached = any(mark.kind == "iteration" for mark in one.lanes[0].thread.marks)
     return Start(stages, slowest, reached, one.process.problems)
 

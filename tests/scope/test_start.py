@@ -7,7 +7,7 @@ import itertools
 import json
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -145,7 +145,7 @@ def test_lines_that_python_writes_are_told_from_the_programs(capsys):
         "import time:      2000 |       2000 |   a.b\n"
         "an import time: of mine\nlast"
     )
-    imports: Counter[str] = Counter()
+    imports = defaultdict(float)
     _pass_on(lines, imports)
     assert imports == {"a": pytest.approx(0.003)}
     assert capsys.readouterr().err == "an import time: of mine\nlast"
