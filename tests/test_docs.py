@@ -196,6 +196,8 @@ def of_scope(words: list[str], folder: Path) -> list[str]:
                 with scope.record(folder / name), scope.iteration():
                     pass
         return words
+    if words[3] == "start":
+        return [*words[: words.index("--")], "--", "short.py"]
     quick = {"calibrate": ["--repeats", "1"], "check": ["--turns", "1"]}.get(words[3], [])
     if "--" in words:
         words = [*words[: words.index("--")], *quick, "--", "short.py"]
