@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cule.disk.files import replacing
 from cule.errors import InvalidValue
 
 
@@ -30,3 +31,18 @@ def new_figure(path: Path, option: str = "--plot") -> Any:
             f"{path}"
         )
     return figure
+
+
+def save_figure(figure: Any, path: Path, option: str = "--plot") -> None:
+    """Writes a figure of new_figure, completely or not at all.
+
+    Raises:
+        ValueError: the file cannot be written.
+    """
+    try:
+        with replacing(path) as file:
+            figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+    except OSError as problem:
+        raise InvalidValue(
+            f"expected {option} to name a file that can be written, got {path}: {problem.strerror}"
+        ) from problem

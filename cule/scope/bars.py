@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cule.disk.files import replacing
-from cule.errors import InvalidValue
-from cule.programs.figures import new_figure
+from cule.programs.figures import new_figure, save_figure
 from cule.scope.breakdown import Row
 
 _COLORS = {"cpu": "#4c78a8", "both": "#72b7b2", "gpu": "#f58518", "none": "#d0d0d0"}
@@ -100,10 +98,4 @@ def plot(recordings: Mapping[str, tuple[Sequence[Row], int]], path: Path) -> Non
     axes.set_ylabel("milliseconds an iteration")
     axes.margins(y=0.15)
     _legend(axes, {cell for _, _, of_operation in bars for cell in of_operation})
-    try:
-        with replacing(path) as file:
-            figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
-    except OSError as problem:
-        raise InvalidValue(
-            f"expected --plot to name a file that can be written, got {path}: {problem.strerror}"
-        ) from problem
+    save_figure(figure, path)

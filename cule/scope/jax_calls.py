@@ -14,7 +14,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -44,10 +43,11 @@ class JaxCalls:
     Args:
         collected: the lists.
         offset: as of Collected.news.
+        timed: wraps a function so that its calls are noted, as Boundaries.timed.
     """
 
-    def __init__(self, collected: Collected, offset: int):
-        self.collected, self.offset = collected, offset
+    def __init__(self, collected: Collected, offset: int, timed: Callable[..., Any]):
+        self.collected, self.offset, self._timed = collected, offset, timed
         self.problem: str | None = None
         self._session: Any = None
         self._imports = ImportHook({"jax"}, self._imported)
@@ -78,7 +78,7 @@ class JaxCalls:
             self._session = profiler.ProfilerSession(options)
             for name in _OF_NUMPY:
                 self._replaced[name] = getattr(np, name)
-                setattr(np, name, self._timed(self._replaced[name], jax_in_c.ArrayImpl))
+                setattr(np, name, self._of_arrays(self._replaced[name], jax_in_c.ArrayImpl))
         except Exception as problem:  # whatever JAX says, and other versions' lack of something
             self.problem = (
                 "expected to record calls into JAX by its profiler, got "
@@ -88,21 +88,14 @@ class JaxCalls:
         self._mark_thread()
         listen(self)
 
-    def _timed(self, function: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    def _of_arrays(self, function: Callable[..., Any], kind: type) -> Callable[..., Any]:
         """The function, wrapped so that its calls with JAX's arrays are noted."""
-        here = self.collected.here
-        full = f"numpy.{function.__name__}"
+        noted = self._timed(function, "backend", f"numpy.{function.__name__}")
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if not args or type(args[0]) is not kind:
-                return function(*args, **kwargs)
-            calls = here().calls
-            begun = perf_counter_ns()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                calls.append((begun, perf_counter_ns(), "backend", full))
+            chosen = noted if args and type(args[0]) is kind else function
+            return chosen(*args, **kwargs)
 
         return call
 

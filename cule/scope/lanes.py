@@ -203,8 +203,8 @@ def assemble(process: Process) -> list[Lane]:
     for number in numbers:
         thread = process.thread(number)
         own = thread.name or str(number)
-        # Threads of one name have rows of their own, too.
-        own = own if names[thread.name] < 2 or own == str(number) else f"{own}-{number}"
+        if thread.name and names[thread.name] > 1:
+            own = f"{thread.name}-{number}"  # which have rows of their own, too
         name = process.name if number == process.main else f"{process.name}:{own}"
         lanes[number] = Lane(name, thread, Owners(thread.marks, process.end))
         _say_what_was_left_open(process, lanes[number])

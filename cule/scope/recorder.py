@@ -124,7 +124,7 @@ class Recorder:
         self._activities: Activities | None = None
         levels = levels_of(boundaries)
         self._boundaries = Boundaries(self.collected, levels)
-        self._jax = JaxCalls(self.collected, self.offset)
+        self._jax = JaxCalls(self.collected, self.offset, self._boundaries.timed)
         self.follow, self._following = followed, None
         if children:
             packages = {name.partition(".")[0] for name in levels}

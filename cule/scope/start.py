@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from cule.disk.files import replacing
 from cule.errors import InvalidValue
-from cule.programs.figures import new_figure
+from cule.programs.figures import new_figure, save_figure
 from cule.scope.annotations import Annotation
 from cule.scope.events import UNATTRIBUTED
 from cule.scope.lanes import Lane
@@ -192,13 +191,7 @@ def plot(start: Start, path: Path) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, 1.1 * start.seconds)
     axes.set_xlabel("seconds since the command")
-    try:
-        with replacing(path) as file:
-            figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
-    except OSError as problem:
-        raise InvalidValue(
-            f"expected --plot to name a file that can be written, got {path}: {problem.strerror}"
-        ) from problem
+    save_figure(figure, path)
 
 
 def run(command: Sequence[str], boundaries: Sequence[str], out: Path | None) -> Start:
