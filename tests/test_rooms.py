@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -151,6 +152,12 @@ def test_functions_are_short() -> None:
                 long.add(f"{path.relative_to(ROOT)}: {name}")
     assert long == LONG_FUNCTIONS
     assert dict(cpp_functions((ROOT / "csrc/kernels/play.h").read_text()))["play_frames"] > 40
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """pytest imports a file of tests by its last name, so that it cannot run two of one name."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert len(names) > 100 and not [name for name, files in names.items() if files > 1]
 
 
 def test_rooms_of_train_import_those_above_them() -> None:
