@@ -94,9 +94,10 @@ def unmasked(name: str, values: Any) -> None:
     Raises:
         TypeError: they are.
     """
-    # There is none where nobody has imported its module, which NumPy does only when it is used.
-    masked = sys.modules.get("numpy.ma")
-    if masked is not None and isinstance(values, masked.MaskedArray):
+    # There is none where nobody has imported its module, which NumPy does only when it is used, or
+    # where another thread is about to.
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
+    if isinstance(values, masked):
         raise InvalidType(
             f"expected {name} without a mask of NumPy's, such as masked.filled(0), got "
             f"{shown(values)}"

@@ -16,6 +16,7 @@ from cule.devices.device import MAX_THREADS, compute_with
 from cule.errors import InvalidType, InvalidValue, shown
 from cule.train.checks import MAX_SEED, above, at_least, check_types, within
 from cule.train.layout import LAYOUT_HELP, Layout
+from cule.train.nn.eager_optimizer import RMSprop
 from cule.train.nn.models import MAX_WIDTH, ModelName
 from cule.train.nn.optimizers import Adam, Muon
 from cule.train.nn.rewards import RewardName
@@ -145,14 +146,17 @@ class Args:
     """draw the score against wall clock and frames at the end"""
 
     eval_every: int = 0
-    """frames between two evaluations on ale-py, which do not count as training time; 0: only one
-    at the end"""
+    """frames between two evaluations, which do not count as training time; 0: only one at the
+    end"""
     eval_after: int = 0
     """no evaluation except the last before so many frames"""
     eval_from: float | None = None
     """no evaluation except the last while the mean score in training is below this"""
     eval_episodes: int = 32
     """episodes of an evaluation, all played at the same time; 0: no evaluation"""
+    eval_emulator: Literal["cule", "ale-py"] = "cule"
+    """what plays the evaluations' episodes, on CPU threads: cule, or ale-py, which takes longer and
+    gives the same scores where eval_sticky is 0"""
     eval_sticky: float = 0.0
     """sticky actions' probability in evaluations"""
     eval_max_frames: int = 108_000
@@ -272,7 +276,7 @@ class Args:
             return Adam(parameters, rate, self.adam_epsilon)
         if self.optimizer == "muon":
             return Muon(parameters, rate, self.muon_momentum, self.adam_epsilon)
-        return torch.optim.RMSprop(
+        return RMSprop(
             parameters, lr=rate, alpha=self.rmsprop_decay, eps=self.adam_epsilon,
             capturable=on_gpu, foreach=on_gpu,
         )  # fmt: skip

@@ -95,7 +95,7 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
     "design/train.md": (
         "0 1 2 3 4 5 6 8 16 30 32 40 64 65 100 8,192 65,536",
         [
-            "costs a tenth",
+            "takes 0.1 to 0.2 s",
             "written twice side", "took 6 ms", "emulate, half of", "first time after five seconds",
             "time after twice as", "than 0.1 s", "with half of", "was 270 launches",
             "not six times", "for 1.7 million", "in 0.30 ms", "of 8 bytes", "took 0.66",

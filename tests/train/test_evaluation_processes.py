@@ -102,11 +102,13 @@ def test_envs_are_as_many_as_threads_need():
 
     def scores(episodes, num_threads):
         evaluator = evaluator_module.Evaluator(
-            "breakout", episodes, torch.device("cpu"), sticky=0.25, max_frames=200,
-            num_threads=num_threads,
+            "breakout", episodes, torch.device("cpu"), emulator="cule", sticky=0.25,
+            max_frames=800, num_threads=num_threads,
         )  # fmt: skip
         try:
-            return evaluator.scores(Policy(policy), seed=3), sum(map(len, evaluator.envs))
+            return evaluator.scores(Policy(policy), seed=3), sum(
+                envs.num_envs for envs in evaluator.envs
+            )
         finally:
             evaluator.close()
 

@@ -1,4 +1,4 @@
-"""Evaluations on ale-py: which episodes count, and the threads that play them."""
+"""Evaluations: which episodes count, on which emulator, and the threads that play them."""
 
 from __future__ import annotations
 
@@ -9,42 +9,47 @@ import numpy as np
 import pytest
 import torch
 
-from cule.train.envs.emulator import in_parts
+from cule.rom import games
+from cule.train.envs.emulator import EMULATORS, in_parts
 from cule.train.evaluate import evaluation
 from cule.train.evaluate.evaluator import Evaluator, groups_of
 from cule.train.evaluate.policy import Policy
 from cule.train.nn.models import sample
+
+CPU = torch.device("cpu")
 
 
 def counted_steps(evaluator, monkeypatch):
     """The rewards of each step of an episode, by the seed with which the episode began."""
     given = {}
 
-    def count(env):
-        begin, receive, now = env.reset, env.recv, []
+    def count(envs):
+        begin, step, seeds = envs.reset, envs.step, []
 
-        def reset(*, seed):
-            result = begin(seed=seed)
-            now[:] = [given.setdefault(seed, [])]
-            return result
+        def reset(seed, count):
+            begin(seed, count)
+            seeds[:] = range(seed, seed + count)
+            given.update({one: [] for one in seeds})
 
-        def recv():
-            result = receive()
-            if now:
-                now[0].append(result[1][0])
-            return result
+        def counted(numbers, actions):
+            rewards, over = step(numbers, actions)
+            for number, reward in zip(numbers, rewards, strict=True):
+                given[seeds[number]].append(reward)
+            return rewards, over
 
-        monkeypatch.setattr(env, "reset", reset)
-        monkeypatch.setattr(env, "recv", recv)
+        monkeypatch.setattr(envs, "reset", reset)
+        monkeypatch.setattr(envs, "step", counted)
 
-    for group in evaluator.envs:
-        for env in group:
-            count(env)
+    for envs in evaluator.envs:
+        count(envs)
     return given
 
 
-def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
-    evaluator = Evaluator("pong", 4, torch.device("cpu"), sticky=0.0, max_frames=300, num_threads=1)
+@pytest.mark.parametrize("emulator", EMULATORS)
+def test_evaluate_counts_one_episode_of_each_env(emulator, monkeypatch):
+    evaluator = Evaluator(
+        "pong", 4, CPU, emulator=emulator, sticky=0.0, max_frames=300, num_threads=1
+    )
     given = counted_steps(evaluator, monkeypatch)
     scores = evaluator.scores(Policy(lambda seen: torch.full((len(seen), 6), 1 / 6).log()), seed=0)
     evaluator.close()
@@ -53,10 +58,11 @@ def test_evaluate_counts_one_episode_of_each_env(monkeypatch):
     assert scores.tolist() == [sum(given[seed]) for seed in range(4)] and (scores < 0).any()
 
 
-def scores_and_steps(num_threads, monkeypatch, **more):
+def scores_and_steps(num_threads, monkeypatch, emulator="cule", **more):
     """The scores of 20 episodes, and the steps of each, by group."""
     evaluator = Evaluator(
-        "breakout", 20, torch.device("cpu"), sticky=0.25, max_frames=4000, num_threads=num_threads,
+        "breakout", 20, CPU, emulator=emulator, sticky=0.25, max_frames=4000,
+        num_threads=num_threads,
     )  # fmt: skip
     given = counted_steps(evaluator, monkeypatch)
 
@@ -70,27 +76,36 @@ def scores_and_steps(num_threads, monkeypatch, **more):
     return scores, [steps[part] for part in in_parts(20, groups_of(20, torch.device("cpu")))]
 
 
-def test_scores_do_not_depend_on_threads_and_no_env_waits_for_another(monkeypatch):
-    scores, steps = scores_and_steps(1, monkeypatch)
+@pytest.mark.parametrize("emulator", EMULATORS)
+def test_scores_do_not_depend_on_threads_and_no_env_waits_for_another(emulator, monkeypatch):
+    scores, steps = scores_and_steps(1, monkeypatch, emulator)
     assert [len(group) for group in steps] == [6, 7, 7]
     assert len(set(scores)) > 3 and len({count for group in steps for count in group}) > 5
     for num_threads in (2, 70):
-        again, same = scores_and_steps(num_threads, monkeypatch)
+        again, same = scores_and_steps(num_threads, monkeypatch, emulator)
         assert (again == scores).all() and same == steps
 
 
-def test_scores_are_those_of_a_vector_env_whose_first_episodes_count():
+def by_brightness(num_actions):
+    """A policy whose actions depend on what it sees."""
+
     def policy(observations):
         brightness = observations.float().mean(dim=(1, 2, 3)).unsqueeze(1)
-        return (brightness * torch.tensor([0.01, 0.02, 0.01, 0.01, 0.01, 0.02])).log_softmax(1)
+        return (brightness * torch.linspace(0.01, 0.03, num_actions)).log_softmax(1)
 
+    return policy
+
+
+@pytest.mark.parametrize("emulator, sticky", [("ale-py", 0.0), ("ale-py", 0.25), ("cule", 0.0)])
+def test_scores_are_those_of_a_vector_env_whose_first_episodes_count(emulator, sticky):
+    policy = by_brightness(6)
     evaluator = Evaluator(
-        "space_invaders", 6, torch.device("cpu"), sticky=0.25, max_frames=4000, num_threads=2
+        "space_invaders", 6, CPU, emulator=emulator, sticky=sticky, max_frames=4000, num_threads=2
     )
     scores = evaluator.scores(Policy(policy), seed=5)
     evaluator.close()
     env = ale_py.AtariVectorEnv(
-        "space_invaders", 6, noop_max=30, reward_clipping=False, repeat_action_probability=0.25,
+        "space_invaders", 6, noop_max=30, reward_clipping=False, repeat_action_probability=sticky,
         max_num_frames_per_episode=4000, frameskip=4,
     )  # fmt: skip
     observations, _ = env.reset(seed=5)
@@ -103,6 +118,37 @@ def test_scores_are_those_of_a_vector_env_whose_first_episodes_count():
         playing = playing[~(terminated | truncated)[playing]]
     env.close()
     assert scores.tolist() == expected.tolist() and len(set(scores)) > 2
+
+
+def scores_on(emulator, game, episodes, **options):
+    """The scores of episodes in which actions depend on each picture."""
+    evaluator = Evaluator(game, episodes, CPU, emulator=emulator, num_threads=2, **options)
+    try:
+        policy = Policy(by_brightness(evaluator.envs[0].num_actions))
+        return evaluator.scores(policy, seed=20).tolist()
+    finally:
+        evaluator.close()
+
+
+@pytest.mark.parametrize("game, options", [
+    ("breakout", {}),
+    ("ms_pacman", {"full_action_space": True}),
+    ("video_pinball", {"noops": 0}),  # games begin alike: policies' random numbers differ
+    ("qbert", {"max_frames": 1001}),
+    ("freeway", {"sticky": 1.0}),  # each frame repeats the action before, which is drawn from none
+])  # fmt: skip
+def test_cule_gives_the_scores_of_ale_py(game, options):
+    options = {"sticky": 0.0, "max_frames": 2400, **options}
+    scores = scores_on("cule", game, 10, **options)
+    assert scores == scores_on("ale-py", game, 10, **options)
+    assert len(set(scores)) > 2 or options["sticky"] == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", [game.name for game in games()])
+def test_cule_gives_the_scores_of_ale_py_in_every_game(game):
+    options = {"sticky": 0.0, "max_frames": 8000}
+    assert scores_on("cule", game, 10, **options) == scores_on("ale-py", game, 10, **options)
 
 
 def test_a_gpu_has_few_groups():
@@ -120,7 +166,7 @@ def test_threads_of_an_evaluation_end_when_one_is_stopped(monkeypatch):
 
 def test_threads_of_an_evaluation_end_when_one_fails():
     evaluator = Evaluator(
-        "pong", 20, torch.device("cpu"), sticky=0.0, max_frames=100_000, num_threads=3
+        "pong", 20, CPU, emulator="cule", sticky=0.0, max_frames=100_000, num_threads=3
     )
     before, calls = torch.get_num_threads(), itertools.count()
 

@@ -273,7 +273,7 @@ def test_an_evaluation_asks_the_policy_for_one_size_of_batch_in_one_thread():
         asked.add((tuple(observations.shape), observations.device.type, threading.get_ident()))
         return torch.zeros(len(observations), 4, device=GPU).log_softmax(1)
 
-    evaluator = Evaluator("breakout", 6, GPU, sticky=0.0, max_frames=3000)
+    evaluator = Evaluator("breakout", 6, GPU, emulator="cule", sticky=0.0, max_frames=3000)
     try:
         first, second, other = (evaluator.scores(Policy(policy), seed) for seed in (0, 0, 1))
     finally:

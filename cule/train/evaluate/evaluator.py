@@ -1,20 +1,18 @@
-"""Evaluates policies on ale-py, one episode in each of its envs."""
+"""Evaluates policies on cule's envs or on ale-py's, one episode in each."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
-from typing import Any
 
-import ale_py
 import numpy as np
 import torch
 
 from cule.devices.device import usable_cpus
-from cule.rom import find_game
-from cule.train.envs.emulator import FRAMESKIP, in_parts
+from cule.train.envs.emulator import in_parts
+from cule.train.evaluate.episode_envs import EpisodeEnvs, make_episode_envs
 from cule.train.evaluate.policy import Policy
 from cule.train.nn.models import sample
 from cule.train.plan import annotate
@@ -35,18 +33,19 @@ def groups_of(episodes: int, device: torch.device) -> int:
 
 
 class Evaluator:
-    """Envs of ale-py on which policies are evaluated.
+    """Envs on which policies are evaluated.
 
     They are in groups of at most GROUP, each with random numbers of its own. A thread plays a group
     to its end, then the next one, with the same envs; if there are fewer groups than threads,
     several of a group's envs emulate at the same time. So no episode waits for those of other
-    groups, and scores do not depend on the number of threads. Each env is a vector env of one, as
-    all envs of a vector env play on until the longest episode is over.
+    groups, and scores do not depend on the number of threads. An env whose episode is over steps no
+    more.
 
     Args:
         game: the name of the game.
         episodes: how many episodes are played.
         device: the device of the policy.
+        emulator: whose envs play, "cule" or "ale-py".
         sticky: the probability that a frame repeats the last frame's action.
         max_frames: frames after which an episode is truncated.
         noops: `noop_max` of the envs: an episode starts with fewer no-ops than this; 0: with none.
@@ -67,6 +66,7 @@ class Evaluator:
         episodes: int,
         device: torch.device,
         *,
+        emulator: str,
         sticky: float,
         max_frames: int,
         noops: int = NOOPS,
@@ -74,27 +74,19 @@ class Evaluator:
         num_threads: int = 0,
         share: tuple[int, int] = (0, 1),
     ):
-        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.device = device
-        name = find_game(game).name
         parts = in_parts(episodes, groups_of(episodes, device))
         number, shares = share
         self._parts = parts[in_parts(len(parts), shares)[number]]
         threads = num_threads or usable_cpus()
-        # How many of a group's envs emulate at the same time.
-        self._emulating = max(1, threads // len(self._parts))
+        emulating = max(1, threads // len(self._parts))  # of a group's envs
         playing = min(threads, len(self._parts))
         largest = max(part.stop - part.start for part in self._parts)
         self.envs = [
-            [
-                ale_py.AtariVectorEnv(
-                    name, 1, num_threads=1, noop_max=noops,
-                    full_action_space=full_action_space, reward_clipping=False,
-                    repeat_action_probability=sticky, max_num_frames_per_episode=max_frames,
-                    frameskip=FRAMESKIP,
-                )
-                for _ in range(largest)
-            ]
+            make_episode_envs(
+                emulator, game, largest, emulating, device.type == "cuda", sticky=sticky,
+                max_frames=max_frames, noops=noops, full_action_space=full_action_space,
+            )
             for _ in range(playing)
         ]  # fmt: skip
         # Each thread computes by itself: if torch had more for each, they would wait for cores.
@@ -133,13 +125,13 @@ class Evaluator:
             with lock:
                 on_ended(count)
 
-        def play(envs: list[ale_py.AtariVectorEnv]) -> None:
+        def play(envs: EpisodeEnvs) -> None:
             on_stream = nullcontext() if stream is None else torch.cuda.stream(stream)
             try:
                 with torch.no_grad(), on_stream:
                     while (part := next(parts, None)) is not None:
                         played = self._play(
-                            envs[: part.stop - part.start], policy, seed + part.start, greedy,
+                            envs, part.stop - part.start, policy, seed + part.start, greedy,
                             lambda: over.is_set() or stop(), ended,
                         )  # fmt: skip
                         if played is None:
@@ -152,9 +144,7 @@ class Evaluator:
 
         return scores if self._in_threads(play, over) else None
 
-    def _in_threads(
-        self, play: Callable[[list[ale_py.AtariVectorEnv]], None], over: threading.Event
-    ) -> bool:
+    def _in_threads(self, play: Callable[[EpisodeEnvs], None], over: threading.Event) -> bool:
         """Lets each thread play with its envs; returns whether none of them has set `over`."""
         threads = torch.get_num_threads()
         try:
@@ -171,19 +161,13 @@ class Evaluator:
 
     @annotate.operation("evaluation")
     def _play(
-        self, envs: list[ale_py.AtariVectorEnv], policy: Policy, seed: int, greedy: bool,
+        self, envs: EpisodeEnvs, count: int, policy: Policy, seed: int, greedy: bool,
         stop: Callable[[], bool], ended: Callable[[int], None],
     ) -> np.ndarray | None:  # fmt: skip
-        """The scores of a group; None if it was stopped."""
+        """The scores of a group of `count` episodes; None if it was stopped."""
         generator = torch.Generator(self.device).manual_seed(seed)
-        count, on_gpu = len(envs), self.device.type == "cuda"
-        shown = torch.empty((count, 4, 84, 84), dtype=torch.uint8, pin_memory=on_gpu)
-        observations = shown.numpy()
-        with ThreadPoolExecutor(self._emulating, "reset") as pool:
-            seeds = range(seed, seed + count)
-            begun = pool.map(lambda env, number: env.reset(seed=number), envs, seeds)
-            for number, (observation, _) in enumerate(begun):
-                observations[number] = observation
+        on_gpu, shown = self.device.type == "cuda", envs.observations[:count]
+        envs.reset(seed, count)
         scores, playing = np.zeros(count), np.arange(count)
         episodes = policy.begin(count, self.device)
         while playing.size:
@@ -191,39 +175,21 @@ class Evaluator:
                 return None
             # On a GPU those whose episode is over are asked for, too: for a batch of another size
             # cuDNN would look for its fastest kernels again.
-            asked = shown if on_gpu else torch.from_numpy(observations[playing])
+            asked = shown if on_gpu else shown[torch.from_numpy(playing)]
             log_probabilities = episodes.scores(asked.to(self.device), None if on_gpu else playing)
             chosen = (
                 log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
             )
             actions = chosen.cpu().numpy()[playing] if on_gpu else chosen.numpy()
-            over = np.zeros(playing.size, dtype=bool)
-            stepped = self._steps([envs[number] for number in playing], actions)
-            for place, (observation, reward, terminated, truncated, _) in enumerate(stepped):
-                observations[playing[place]] = observation
-                scores[playing[place]] += reward[0]
-                over[place] = terminated[0] or truncated[0]
+            rewards, over = envs.step(playing, actions)
+            scores[playing] += rewards
             if over.any():
                 ended(int(over.sum()))
             playing = playing[~over]
         return scores
 
-    def _steps(
-        self, envs: Sequence[ale_py.AtariVectorEnv], actions: np.ndarray
-    ) -> Iterator[tuple[Any, ...]]:
-        """Takes a step in each env, with so many at work as may be; yields what each one gives."""
-        ahead = self._emulating
-        for number, env in enumerate(envs[:ahead]):
-            env.send(actions[number : number + 1])
-        for number, env in enumerate(envs):
-            given = env.recv()
-            if number + ahead < len(envs):
-                envs[number + ahead].send(actions[number + ahead : number + ahead + 1])
-            yield given
-
     def close(self) -> None:
         """Frees the envs and ends the threads."""
         self._pool.shutdown()
-        for group in self.envs:
-            for env in group:
-                env.close()
+        for envs in self.envs:
+            envs.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,6 +23,10 @@ class PeakBytes(TorchDispatchMode):
         peak: the most that were in use at the same time.
         course: `bytes` after each tensor that was made.
     """
+
+    def __new__(cls) -> PeakBytes:
+        """The class whose `__torch_dispatch__` imports torch's compiler only if it is there."""
+        return super().__new__(PeakBytes if "torch._dynamo" in sys.modules else _WithoutCompiler)
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,6 +89,15 @@ class PeakBytes(TorchDispatchMode):
     def work_of(self, rows: int) -> Work:
         """The memory of a call for so many rows, which are all computed at once."""
         return Work(rows, -(-self.peak // rows), least=rows)
+
+
+class _WithoutCompiler(PeakBytes):
+    """The same where torch's compiler has not been imported, which takes one to two seconds."""
+
+
+_WithoutCompiler.__torch_dispatch__ = inspect.unwrap(  # type: ignore[method-assign]
+    PeakBytes.__torch_dispatch__
+)
 
 
 def bytes_each(few: PeakBytes, more: PeakBytes, rows: int) -> int:

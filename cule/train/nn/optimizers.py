@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.optim.adam import adam as torch_adam
 
-from cule.train.nn import kernels
+from cule.train.nn import eager_optimizer, kernels
 from cule.train.nn.matrices import Place
 
 
@@ -53,7 +53,7 @@ class _Vectors(NamedTuple):
     steps: torch.Tensor
 
 
-class Adam(torch.optim.Adam):
+class Adam(eager_optimizer.Adam):
     """torch's Adam. One kernel makes a step of parameters on a GPU that are one vector.
 
     So are those of Weights. torch's fused kernel gives 65,536 numbers to a block: the 1.7 million
@@ -248,7 +248,7 @@ def _matrix(tensor: torch.Tensor, place: Place) -> torch.Tensor:
     return tensor.detach().as_strided((place.rows, place.columns), (place.columns, 1))
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(eager_optimizer.EagerOptimizer):
     """Muon (Jordan et al., 2024) for weights of layers, Adam for biases and other vectors.
 
     A matrix moves by its gradient's mean, made orthogonal: as much in the directions in which

@@ -26,7 +26,7 @@ from cule.train.trainer import Trainer
 SETTINGS = (
     "env_device", "env_groups", "layout", "lag", "multiprocessors", "rewards", "model", "width",
     "optimizer", "learning_rate", "anneal_lr", "bf16", "compile", "cuda_graphs", "memory_budget",
-    "stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames",
+    "stop_at_score", "eval_episodes", "eval_emulator", "eval_sticky", "eval_max_frames",
 )  # fmt: skip
 # The key of a row that says where and when its process trained.
 PART = ("trained_on", "trained_from", "trained_to")
@@ -101,7 +101,7 @@ def row_before(args: Any, trainer: Trainer, standing: Standing) -> dict[str, Any
     finished = trainer.frames >= args.total_frames or standing.reached or long_enough
     if not finished or not path.exists():
         return None
-    names = ("stop_at_score", "eval_episodes", "eval_sticky", "eval_max_frames")
+    names = ("stop_at_score", "eval_episodes", "eval_emulator", "eval_sticky", "eval_max_frames")
     wanted = {name: getattr(args, name) for name in names}
     wanted |= {"frames": trainer.frames, "updates": trainer.updates}
     for row in reversed(read_rows(path)):
@@ -130,7 +130,7 @@ def summary(row: dict[str, Any], folder: Path, module: str) -> str:
     )
     if row["score"] is not None:
         score = (
-            f"{row['score']:.2f} +- {row['score_deviation']:.2f} on ale-py, "
+            f"{row['score']:.2f} +- {row['score_deviation']:.2f} on {row['eval_emulator']}, "
             f"{row['eval_episodes']} episodes"
         )
     elif training := scores_of(folder)[0]:

@@ -81,7 +81,8 @@ class Run:
         if self.speaks and args.eval_episodes and not self.trainer.own_envs:
             with annotate.operation("make envs for evaluations"):
                 self.evaluator = Evaluator(
-                    args.game, args.eval_episodes, self.processes.device, sticky=args.eval_sticky,
+                    args.game, args.eval_episodes, self.processes.device,
+                    emulator=args.eval_emulator, sticky=args.eval_sticky,
                     max_frames=args.eval_max_frames, full_action_space=args.full_action_space,
                     num_threads=args.num_threads,
                 )  # fmt: skip
@@ -219,7 +220,7 @@ class Run:
 
     @annotate.operation("evaluation")
     def evaluate(self, stopper: Stopper) -> None:
-        """Evaluates the policy on ale-py, and notes if it is good enough to stop.
+        """Evaluates the policy, and notes if it is good enough to stop.
 
         All processes have to call it. An evaluation that a signal stops leaves no trace.
         """
