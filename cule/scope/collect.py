@@ -155,5 +155,6 @@ def add_entry(process: Process, entry: dict[str, Any]) -> None:
     thread = process.thread(number)
     thread.name = name
     thread.marks += marks
+    assert isinstance(thread.calls, list), "a trace comes after the threads' own lists"
     thread.calls += calls
     thread.replays += replays

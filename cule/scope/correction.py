@@ -203,7 +203,7 @@ def _moved(process: Process, lanes: Sequence[Lane], costs: Costs) -> tuple[dict[
     waits: list[tuple[int, Call]] = []
     for lane in lanes:
         marks = [(mark.time, mark.begins) for mark in lane.thread.marks]
-        calls = lane.thread.calls
+        lane.thread.calls = calls = list(lane.thread.calls)
         threads[lane.thread.number] = Moved(_removed(calls, marks, edges, costs, nodes))
         waits += [(lane.thread.number, call) for call in calls if call.waits_until]
         # Torch's own threads move with the lane that they work for.

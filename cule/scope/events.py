@@ -5,7 +5,7 @@ design/scope.md says how tables are made of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -189,14 +189,15 @@ class Thread:
         number: the operating system's id of the thread.
         name: Python's name of the thread; "" if Python did not start it.
         marks: begins and ends of annotations, in the order of time.
-        calls: calls into libraries, in the order of their starts; they nest.
+        calls: calls into libraries, in the order of their starts; they nest. A list, or columns
+            (columns.py).
         replays: replays of graphs, in the order of time.
     """
 
     number: int
     name: str = ""
     marks: list[Mark] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: Iterable[Call] = field(default_factory=list)
     replays: list[Replay] = field(default_factory=list)
 
 

@@ -10,14 +10,19 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cule.disk.files import opened
 from cule.disk.json_lines import DAMAGE
-from cule.errors import InvalidValue
-from cule.scope.events import Call, Process, Work, check_time, span, text, whole
+from cule.errors import InvalidType, InvalidValue
+from cule.scope.columns import Calls, joined
+from cule.scope.events import LEVELS, Process, Work, check_time, span, text, whole
 
 # Kineto's categories of events, by the level or kind that they have here.
 CALL_LEVELS = {"cpu_op": "backend", "cuda_runtime": "cuda_api", "cuda_driver": "cuda_api"}
@@ -29,26 +34,99 @@ WAITING = frozenset((
 ))  # fmt: skip
 # A trace packs to a 10th or 20th; what packs to less than a 50th, besides small ones, is none.
 MOST_PACKED, SMALL_BYTES = 50, 1 << 24
+_NUMBERS, _MOST_CORRELATION = (int, float), 1 << 63
 COPIES = frozenset(("cudaMemcpyAsync", "cudaMemcpy2DAsync", "cuMemcpyDtoHAsync_v2"))
 
 
-def read_trace(path: Path) -> dict[str, Any]:
-    """The trace as JSON has it.
+def read_trace(path: Path, on_event: Callable[[Any], object]) -> dict[str, Any]:
+    """Reads a trace, one event after the other.
+
+    Args:
+        path: its file.
+        on_event: called with each entry of its traceEvents.
+
+    Returns:
+        The rest of it.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is cut off or no trace.
+        ValueError: it is cut off or no trace, which may be found after some events.
     """
     try:
-        trace = json.loads(_unpacked(path))
-        if not isinstance(trace["traceEvents"], list):
-            raise InvalidValue("its traceEvents are no list")
+        trace = _scan(_unpacked(path).decode(), on_event)
+        if "traceEvents" not in trace:
+            raise InvalidValue("it has no traceEvents")
         check_time(trace.setdefault("baseTimeNanoseconds", 0))
     except (EOFError, zlib.error, gzip.BadGzipFile, *DAMAGE) as problem:
         raise InvalidValue(
             f"expected a trace of torch.profiler, got {path}: {problem}"
         ) from problem
     return trace
+
+
+_gap, _decode = re.compile(r"[ \t\n\r]*").match, json.JSONDecoder().raw_decode
+_between = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*").match
+
+
+def _after(content: str, place: int) -> tuple[str, int]:
+    """The next character that is no space, "" at the end, and its place."""
+    found = _gap(content, place)
+    assert found is not None
+    return content[found.end() : found.end() + 1], found.end()
+
+
+def _past(content: str, place: int, wanted: str) -> int:
+    """The place after a character that has to come next, but for spaces, and after spaces.
+
+    Raises:
+        ValueError: another one comes.
+    """
+    character, place = _after(content, place)
+    if character != wanted:
+        raise json.JSONDecodeError(f"Expecting {wanted!r}", content, place)
+    return _after(content, place + 1)[1]
+
+
+def _scan(content: str, on_event: Callable[[Any], object]) -> dict[str, Any]:
+    """Reads an object, of which the list of events is not kept.
+
+    Raises:
+        RecursionError, ValueError: it is no such object.
+    """
+    found: dict[str, Any] = {}
+    place, last = _past(content, 0, "{"), "{"
+    while last != "}":
+        key, place = _decode(content, place)
+        place = _past(content, place, ":")
+        if key == "traceEvents":
+            found[key], place = [], _scan_list(content, place, on_event)
+        else:
+            found[key], place = _decode(content, place)
+        last, place = _after(content, place)
+        place = _past(content, place, "}" if last == "}" else ",")
+    if place != len(content):
+        raise json.JSONDecodeError("Extra data", content, place)
+    return found
+
+
+def _scan_list(content: str, place: int, on_event: Callable[[Any], object]) -> int:
+    """Calls `on_event` with each entry of a list; returns the place after it.
+
+    Raises:
+        RecursionError, ValueError: it is no list.
+    """
+    place = _past(content, place, "[")
+    if _after(content, place)[0] == "]":
+        return _past(content, place, "]")
+    while True:
+        event, place = _decode(content, place)
+        on_event(event)
+        found = _between(content, place)
+        if found is None:
+            raise json.JSONDecodeError("Expecting ',' delimiter", content, place)
+        place = found.end()
+        if found[1] == "]":
+            return place
 
 
 def _unpacked(path: Path) -> bytes:
@@ -99,60 +177,144 @@ def _thread(process: Process, number: int) -> int:
     return number
 
 
-def _add_event(process: Process, event: dict[str, Any], base: int) -> None:
-    """Adds an event to a process, unless it is outside its window.
+class _Numbers(dict[Any, int]):
+    """The number of each different value, in the order in which they came; they are checked."""
+
+    def __init__(self, check: Callable[[Any], object]):
+        super().__init__()
+        self._check = check
+
+    def __missing__(self, value: Any) -> int:
+        self._check(value)
+        self[value] = number = len(self)
+        return number
+
+
+class _CallRows:
+    """The calls of a trace, until they are columns of threads."""
+
+    def __init__(self) -> None:
+        self.names, self.threads = _Numbers(text), _Numbers(whole)
+        self._levels = {cat: LEVELS.index(level) for cat, level in CALL_LEVELS.items()}
+        # Begins and lengths in microseconds, levels, names, threads, correlations.
+        self.columns: tuple[list[Any], ...] = ([], [], [], [], [], [])
+        self._appends = tuple(column.append for column in self.columns)
+
+    def add(self, event: dict[str, Any], category: str) -> None:
+        """Adds a call.
+
+        Raises:
+            AttributeError, LookupError, TypeError, ValueError: it is damaged.
+        """
+        begin, length, about = event["ts"], event.get("dur", 0), event.get("args")
+        correlation = about.get("correlation", 0) if about else 0
+        if not (type(begin) in _NUMBERS and type(length) in _NUMBERS):
+            raise InvalidType(f"{repr((begin, length))[:40]} are no times")
+        if type(correlation) is not int or abs(correlation) >= _MOST_CORRELATION:
+            raise InvalidValue(f"{repr(correlation)[:40]} is no correlation")
+        name, thread = self.names[event["name"]], self.threads[event["tid"]]
+        to_begin, to_length, to_level, to_name, to_thread, to_correlation = self._appends
+        to_begin(begin)
+        to_length(length)
+        to_level(self._levels[category])
+        to_name(name)
+        to_thread(thread)
+        to_correlation(correlation)
+
+    def add_to(self, process: Process, base: int) -> list[Exception]:
+        """Gives threads their calls within the process's window; returns what is damaged."""
+        begin, length = (np.array(column, np.float64) for column in self.columns[:2])
+        level, name, thread, correlation = (
+            np.array(column, kind)
+            for column, kind in zip(
+                self.columns[2:], (np.int8, np.int32, np.int64, np.int64), strict=True
+            )
+        )
+        start, lasts = np.rint(begin * 1000.0), np.rint(length * 1000.0)
+        good = (start >= -base) & (lasts >= 0) & (start + lasts < 2.0**62)  # also no NaN
+        damaged = [_error_of(begin[row], length[row], base) for row in np.flatnonzero(~good)]
+        starts = np.where(good, start, 0).astype(np.int64) + base
+        ends = starts + np.where(good, lasts, 0).astype(np.int64)
+        within = good & (ends > process.start) & (starts < process.end)
+        calls = Calls(
+            starts, ends, level, name, correlation, np.zeros_like(starts), list(self.names)
+        )
+        for place, number in enumerate(map(whole, self.threads)):
+            own = calls.take(within & (thread == place))
+            if len(own):
+                of_thread = process.thread(_thread(process, number))
+                of_thread.calls = joined([of_thread.calls, own])
+        return damaged
+
+
+def _error_of(begin: Any, length: Any, base: int) -> Exception:
+    """Why an event's times are none."""
+    try:
+        start = _time(float(begin), base)
+        span(start, start + round(float(length) * 1000))
+    except DAMAGE as problem:
+        return problem
+    return InvalidValue(f"{begin} is no time")
+
+
+def add_trace(process: Process, path: Path) -> None:
+    """Adds a trace's calls and work to a process; those outside its window are left out.
 
     Raises:
-        AttributeError, LookupError, OverflowError, TypeError, ValueError: it is damaged.
+        OSError: the file cannot be read.
+        ValueError: it is cut off or no trace.
     """
-    category = event.get("cat")
-    if event.get("ph") != "X":
-        return
-    if category in CALL_LEVELS:
-        start = _time(event["ts"], base)
-        call = Call(
-            *span(start, start + round(event.get("dur", 0) * 1000)), CALL_LEVELS[category],
-            text(event["name"]), whole(event.get("args", {}).get("correlation", 0)),
-        )  # fmt: skip
-        if call.end > process.start and call.start < process.end:
-            process.thread(_thread(process, whole(event["tid"]))).calls.append(call)
-    elif category in WORK_KINDS:
-        work = _work(event, WORK_KINDS[category], base)
-        if work.end > process.start and work.start < process.end:
-            process.work.append(work)
+    calls, damaged = _CallRows(), list[Exception]()
+    works: list[tuple[dict[str, Any], str]] = []
 
-
-def add_trace(process: Process, trace: dict[str, Any]) -> None:
-    """Adds a trace's calls and work to a process; those outside its window are left out."""
-    damaged: list[Exception] = []
-    for event in trace["traceEvents"]:
+    def add(event: Any) -> None:
         try:
-            _add_event(process, event, trace["baseTimeNanoseconds"])
+            if event.get("ph") != "X":
+                return
+            category = event.get("cat")
+            if category in CALL_LEVELS:
+                calls.add(event, category)
+            elif category in WORK_KINDS:
+                works.append((event, WORK_KINDS[category]))
         except DAMAGE as problem:
             damaged.append(problem)
+
+    base = read_trace(path, add)["baseTimeNanoseconds"]
+    shared: dict[Any, Any] = {}
+    for event, kind in works:
+        try:
+            work = _work(event, kind, base)
+        except DAMAGE as problem:
+            damaged.append(problem)
+            continue
+        if work.end > process.start and work.start < process.end:
+            # Kernels have few names and grids, of which each is one object.
+            work.name = shared.setdefault(work.name, work.name)
+            work.grid = shared.setdefault(work.grid, work.grid)
+            process.work.append(work)
+    damaged += calls.add_to(process, base)
     if damaged:
         process.problems.append(
             f"left out {len(damaged)} damaged events of torch.profiler's trace, the first of them: "
             f"{damaged[0]}"
         )
     process.work.sort(key=lambda work: (work.start, work.end))
-    for thread in process.threads.values():
-        thread.calls.sort(key=lambda call: (call.start, -call.end))
     _find_waits(process)
 
 
 def _find_waits(process: Process) -> None:
     """Notes which calls wait for the GPU, and until when."""
-    ends = {work.correlation: work.end for work in process.work if work.correlation}
+    ended = {work.correlation: work.end for work in process.work if work.correlation}
     for thread in process.threads.values():
-        for call in thread.calls:
-            if call.level != "cuda_api":
-                continue
-            if call.name in WAITING:
-                call.waits_until = call.end
-            elif call.name in COPIES and call.start < ends.get(call.correlation, 0) <= call.end:
-                # A copy from or to memory that is not pinned returns when it is done.
-                call.waits_until = ends[call.correlation]
+        thread.calls = calls = Calls.of(thread.calls)
+        on_api = calls.on("cuda_api")
+        waiting = on_api & calls.named(WAITING.__contains__)
+        calls.waits_until[waiting] = calls.end[waiting]
+        # A copy from or to memory that is not pinned returns when it is done.
+        for place in np.flatnonzero(on_api & calls.named(COPIES.__contains__)):
+            end = ended.get(int(calls.correlation[place]), 0)
+            if calls.start[place] < end <= calls.end[place]:
+                calls.waits_until[place] = end
 
 
 def lost_launches(process: Process) -> tuple[int, int]:
@@ -160,11 +322,12 @@ def lost_launches(process: Process) -> tuple[int, int]:
 
     Kineto keeps 128 MB of the GPU's activities and drops what comes after them.
     """
-    known = {work.correlation for work in process.work}
-    launches = [
-        call
-        for thread in process.threads.values()
-        for call in thread.calls
-        if call.level == "cuda_api" and "Launch" in call.name and call.end < process.end
-    ]
-    return sum(call.correlation not in known for call in launches), len(launches)
+    known = np.array([work.correlation for work in process.work], np.int64)
+    lost = launched = 0
+    for thread in process.threads.values():
+        calls = Calls.of(thread.calls)
+        launches = calls.on("cuda_api") & calls.named(lambda name: "Launch" in name)
+        launches &= calls.end < process.end
+        launched += int(launches.sum())
+        lost += int((~np.isin(calls.correlation[launches], known)).sum())
+    return lost, launched

@@ -12,7 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cule.scope.events import BACKWARD, NOBODY, UNATTRIBUTED, Call, Key, Mark, Process, Thread, Work
+import numpy as np
+
+from cule.scope.columns import Calls, joined
+from cule.scope.events import BACKWARD, NOBODY, UNATTRIBUTED, Key, Mark, Process, Thread, Work
 from cule.scope.nodes import in_words, operations_of
 
 
@@ -103,53 +106,67 @@ def _say_what_was_left_open(process: Process, lane: Lane) -> None:
         )
 
 
-def _inside(intervals: list[tuple[int, int]], time: int) -> bool:
-    place = bisect.bisect_right(intervals, (time, 2**63)) - 1
-    return place >= 0 and time < intervals[place][1]
+def _inside(begins: np.ndarray, ends: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Whether each time is in the last of some intervals that begins before it."""
+    place = np.searchsorted(begins, times, side="right") - 1
+    return (place >= 0) & (times < ends[place]) if len(begins) else np.zeros(len(times), bool)
 
 
 def _merge_helpers(lanes: dict[int, Lane], process: Process) -> dict[int, int]:
     """Gives calls of torch's threads to the lane that waits for them; the lane of each thread."""
-    waiting = {
-        number: [(call.start, call.end) for call in lane.thread.calls if call.name == BACKWARD]
-        for number, lane in lanes.items()
-    }
+    waits = {}
+    for number, lane in lanes.items():
+        calls = Calls.of(lane.thread.calls)
+        backward = calls.named(BACKWARD.__eq__)
+        waits[number] = calls.start[backward], calls.end[backward]
     lane_of = {number: number for number in lanes}
+    given: dict[int, list[Calls]] = {number: [] for number in lanes}
     for number, thread in process.threads.items():
         if number in lanes:
             continue
-        lane_of[number] = process.main
-        for call in thread.calls:
-            for waiter, intervals in waiting.items():
-                if _inside(intervals, call.start):
-                    lanes[waiter].thread.calls.append(call)
-                    lane_of[number] = waiter
-                    break
-    for lane in lanes.values():
-        lane.thread.calls.sort(key=lambda call: (call.start, -call.end))
+        lane_of[number], calls, last = process.main, Calls.of(thread.calls), -1
+        left = np.ones(len(calls), bool)
+        for waiter, (begins, ends) in waits.items():
+            own = np.flatnonzero(left & _inside(begins, ends, calls.start))
+            if len(own):
+                given[waiter].append(calls.take(own))
+                left[own] = False
+                if own[-1] > last:
+                    lane_of[number], last = waiter, int(own[-1])
+    for number, lane in lanes.items():
+        lane.thread.calls = joined([lane.thread.calls, *given[number]])
     return lane_of
 
 
-def _launches(process: Process) -> dict[int, tuple[int, Call]]:
-    """The thread and the call of each correlation."""
-    return {
-        call.correlation: (number, call)
-        for number, thread in process.threads.items()
-        for call in thread.calls
-        if call.correlation
-    }
+def _launches(process: Process) -> dict[int, tuple[int, int]]:
+    """The thread and the begin of the call of each correlation that the GPU's work has."""
+    if not process.work:
+        return {}
+    wanted = np.array([work.correlation for work in process.work], np.int64)
+    found: dict[int, tuple[int, int]] = {}
+    for number, thread in process.threads.items():
+        calls = Calls.of(thread.calls)
+        some = (calls.correlation != 0) & np.isin(calls.correlation, wanted)
+        for one, start in zip(
+            calls.correlation[some].tolist(), calls.start[some].tolist(), strict=True
+        ):
+            found[one] = number, start
+    return found
 
 
 def _replayed(process: Process) -> dict[int, int]:
     """The graph of each correlation that launched one."""
     graphs = {}
     for thread in process.threads.values():
-        launches = [c for c in thread.calls if "GraphLaunch" in c.name]
-        starts = [call.start for call in launches]
+        if not thread.replays:
+            continue
+        calls = Calls.of(thread.calls)
+        launches = calls.take(calls.named(lambda name: "GraphLaunch" in name))
         for replay in thread.replays:
-            begin = bisect.bisect_left(starts, replay.start)
-            for call in launches[begin : bisect.bisect_right(starts, replay.end)]:
-                graphs[call.correlation] = replay.graph
+            begin = np.searchsorted(launches.start, replay.start, side="left")
+            end = np.searchsorted(launches.start, replay.end, side="right")
+            for correlation in launches.correlation[begin:end].tolist():
+                graphs[correlation] = replay.graph
     return graphs
 
 
@@ -211,11 +228,11 @@ def assemble(process: Process) -> list[Lane]:
     launches = _launches(process)
     lane_of = _merge_helpers(lanes, process)
     for work in process.work:
-        number, call = launches.get(work.correlation, (process.main, None))
+        number, launched = launches.get(work.correlation, (process.main, None))
         lane = lanes[lane_of.get(number, process.main)]
-        if call is not None:
-            work.launched = call.start
-            work.key = lane.owners.at(call.start)
+        if launched is not None:
+            work.launched = launched
+            work.key = lane.owners.at(launched)
         lane.work.append(work)
     _own_graph_work(process, _replayed(process))
     return list(lanes.values())

@@ -106,7 +106,8 @@ def trace_of(one: Analysed, folder: Path) -> dict[str, Any]:
     path = activities_path(folder, process.name)
     trace: dict[str, Any] = {"schemaVersion": 1, "traceEvents": [], "baseTimeNanoseconds": 0}
     if path.exists():
-        trace = read_trace(path)
+        events: list[Any] = []
+        trace = read_trace(path, events.append) | {"traceEvents": events}
     base = int(trace.get("baseTimeNanoseconds", 0))
     track = _FIRST_TRACK
     for lane in one.lanes:

@@ -22,8 +22,9 @@ from cule.errors import InvalidValue
 from cule.scope.about import VERSION, graphs_of, parse_about
 from cule.scope.children import find_parents, in_order, name_all
 from cule.scope.collect import Collected, add_entry
+from cule.scope.columns import joined
 from cule.scope.events import Process, window_end
-from cule.scope.kineto import add_trace, lost_launches, read_trace
+from cule.scope.kineto import add_trace, lost_launches
 
 SECONDS_BETWEEN_WRITES = 0.5
 _ABOUT, _MARKS, _ACTIVITIES = ".process.json", ".marks.jsonl", ".activities.json.gz"
@@ -214,7 +215,7 @@ def read_process(folder: Path, name: str) -> Process:
     path = activities_path(folder, name)
     if complete and path.exists():
         try:
-            add_trace(process, read_trace(path))
+            add_trace(process, path)
         except (OSError, ValueError) as problem:
             process.problems.append(str(problem))
             process.activities_missing = True
@@ -223,7 +224,7 @@ def read_process(folder: Path, name: str) -> Process:
     process.end = window_end(process.end, about.get("asked"), [one.end for one in process.work])
     for thread in process.threads.values():
         thread.marks.sort(key=lambda mark: mark.time)
-        thread.calls.sort(key=lambda call: (call.start, -call.end))
+        thread.calls = joined([thread.calls])
     lost, launches = lost_launches(process)
     if lost > LOST_SHARE * launches and not process.activities_missing and process.work:
         process.problems.append(
