@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
+from cule.devices.device import usable_cpus
 from cule.errors import InvalidValue
 from cule.programs.command_line import check_output, run_main
 from cule.programs.figures import new_figure
@@ -18,13 +19,15 @@ from cule.scope.boundary import find_boundary
 from cule.scope.costs import Costs
 from cule.scope.counters import count
 from cule.scope.depths import gpu_use
+from cule.scope.instruments import INSTRUMENTS
 from cule.scope.names import process_name
 from cule.scope.options import make_parser
 from cule.scope.overlaps import overlaps_of
 from cule.scope.program import program_of, run_recorded
-from cule.scope.recorder import INSTRUMENTS, Recorder
+from cule.scope.recorder import Recorder
 from cule.scope.recording import Recording
 from cule.scope.rows import json_rows, results_row
+from cule.scope.storage import parts_in
 from cule.scope.turns import Turns
 from cule.scope.windows import Program
 
@@ -58,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
         options.out, iterations=options.iterations, boundaries=options.boundaries,
         instruments=instruments, overwrite=options.overwrite, finish=options.finish,
         children=options.children and options.instruments is None,
+        in_parts=options.instruments is None and not options.until_first,
     )  # fmt: skip
     if options.until_first:
         listen(start.UntilFirst(recorder))
@@ -100,7 +104,7 @@ def report(options: argparse.Namespace) -> None:
     if options.plot:
         new_figure(options.plot)  # fails before the work
     costs = _costs(options)
-    recordings = [Recording(folder, costs) for folder in options.folders]
+    recordings = [Recording(folder, costs, usable_cpus()) for folder in options.folders]
     alone = [] if options.alone is None else [
         one.process for one in Recording(options.alone, costs).processes
     ]  # fmt: skip
@@ -127,7 +131,7 @@ def report(options: argparse.Namespace) -> None:
     if options.perfetto:
         # As they were recorded: Kineto's part of the trace is not corrected.
         for folder in options.folders:
-            perfetto.write_traces(Recording(folder), options.perfetto)
+            perfetto.write_traces(parts_in(folder), options.perfetto)
 
 
 def show_start(options: argparse.Namespace) -> None:

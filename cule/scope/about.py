@@ -62,6 +62,7 @@ class About(_Needed, total=False):
     cuda: str | None
     instruments: list[str]
     window: list[int] | None
+    parts: list[list[int]]
     asked: int | None
     gpus: list[_Gpu]
     iterations: list[int] | None
@@ -88,6 +89,9 @@ def parse_about(content: bytes) -> dict[str, Any]:
         start, end = (check_time(time) for time in values["window"])
         if start >= end:
             raise InvalidValue("its window ends before it begins")
+    times = [check_time(time) for part in values.get("parts", ()) for time in part[:2]]
+    if times != sorted(set(times)) or any(len(part) != 3 for part in values.get("parts", ())):
+        raise InvalidValue("its parts do not follow each other")
     return values
 
 

@@ -22,7 +22,10 @@ def iteration_times(process: Process) -> list[float]:
         if mark.kind == "iteration" and mark.begins and process.start <= mark.time < process.end
     )
     ends = [*begins[1:], process.end]
-    return [(end - begin) / 1e6 for begin, end in zip(begins, ends, strict=True)]
+    return [
+        (end - begin - sum(b - a for a, b in process.pauses if begin <= a and b <= end)) / 1e6
+        for begin, end in zip(begins, ends, strict=True)
+    ]
 
 
 def _student_t(probability: float, degrees: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cule.scope.events import BOOKKEEPING, LEVELS, RESOURCES, UNATTRIBUTED, Key, Process, Work
 from cule.scope.lanes import Lane
-from cule.scope.sweep import Cells, sweep
+from cule.scope.sweep import Cells
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,8 @@ def _order(cell: tuple[Key, str, str]) -> tuple:
     )
 
 
-def _calls(lane: Lane, start: int, end: int) -> Counter[Key]:
-    return Counter(key for time, key in lane.owners.calls if start <= time <= end)
-
-
-def rows_of(lane: Lane, process: Process, cells: Cells | None = None) -> list[Row]:
-    """The rows of a lane."""
-    cells = sweep(lane, process.start, process.end) if cells is None else cells
-    calls = _calls(lane, process.start, process.end)
+def rows_of(name: str, cells: Cells) -> list[Row]:
+    """The rows of a lane of this name."""
     transitions: Counter[tuple[Key, str, str]] = Counter()
     for (key, resource, _, target), count in cells.transitions.items():
         transitions[key, resource, target] += count
@@ -103,21 +97,21 @@ def rows_of(lane: Lane, process: Process, cells: Cells | None = None) -> list[Ro
     places = sorted({*cells.nanoseconds, *transitions, *hidden}, key=_order)
     return [
         Row(
-            lane.name, key.phase, key.operation, resource, level,
-            float(cells.nanoseconds.get((key, resource, level), 0)) / 1e9, calls[key],
+            name, key.phase, key.operation, resource, level,
+            float(cells.nanoseconds.get((key, resource, level), 0)) / 1e9, cells.calls[key],
             transitions[key, resource, level], hidden.get((key, resource, level), 0) / 1e9,
         )
         for key, resource, level in places
     ]  # fmt: skip
 
 
-def transitions_of(lane: Lane, cells: Cells) -> list[Transitions]:
-    """The transitions of a lane."""
+def transitions_of(name: str, cells: Cells) -> list[Transitions]:
+    """The transitions of a lane of this name."""
     counts: Counter[tuple[Key, str, str]] = Counter()
     for (key, _, source, target), count in cells.transitions.items():
         counts[key, source, target] += count
     return [
-        Transitions(lane.name, key.phase, key.operation, source, target, count)
+        Transitions(name, key.phase, key.operation, source, target, count)
         for (key, source, target), count in sorted(counts.items())
     ]
 

@@ -23,9 +23,9 @@ from cule.programs.results import commit, machine, now
 from cule.scope.correction import corrected_seconds
 from cule.scope.costs import Costs
 from cule.scope.events import Process
+from cule.scope.instruments import INSTRUMENTS
 from cule.scope.lanes import assemble
 from cule.scope.loops import measure_loops
-from cule.scope.recorder import INSTRUMENTS
 from cule.scope.windows import Kind, Program, measure, name_of
 
 # The largest and smallest scale of the loops' figures, and the steps of the search, after which

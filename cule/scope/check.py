@@ -17,11 +17,11 @@ import torch
 from cule.devices.device import default_device
 from cule.programs.results import PROFILER, commit, machine, now
 from cule.scope import calibration
+from cule.scope.analysis import analyse
 from cule.scope.calibration import change, interval
 from cule.scope.costs import Costs
 from cule.scope.events import UNATTRIBUTED
-from cule.scope.recorder import INSTRUMENTS
-from cule.scope.recording import analyse
+from cule.scope.instruments import INSTRUMENTS
 from cule.scope.windows import Kind, Program, measure
 
 # RL-Scope's own figure for its bias.

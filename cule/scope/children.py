@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -88,17 +88,23 @@ def _lives(pid: int) -> bool:
     return True
 
 
-def name_all(processes: list[Process]) -> None:
-    """Gives those that another process started the names that they have in a report."""
-    titles = Counter(one.about.get("title") for one in processes)
-    for process in processes:
-        title = process.about.get("title")
-        if title is not None:
-            # A recording's own process may have such a name, too.
-            alone = titles[title] == 1 and all(
-                other.name != title or other is process for other in processes
-            )
-            process.name = title if alone else f"{title}-{process.about.get('pid')}"
+def titles(names: Sequence[str], abouts: Sequence[dict[str, Any]]) -> list[str]:
+    """What processes are called in a report: those that another one started have titles.
+
+    Args:
+        names: as their files call them.
+        abouts: their descriptions.
+    """
+    of = [about.get("title") for about in abouts]
+    own = {name for name, title in zip(names, of, strict=True) if title is None}
+    count = Counter(of)
+    return [
+        name if title is None
+        # A recording's own process may have such a name, too.
+        else title if count[title] == 1 and title not in own
+        else f"{title}-{about.get('pid')}"
+        for name, about, title in zip(names, abouts, of, strict=True)
+    ]  # fmt: skip
 
 
 def in_order(processes: list[Process]) -> list[Process]:

@@ -81,15 +81,19 @@ class Collected:
             self._local.lists = lists
         return lists
 
-    def note_open(self) -> None:
-        """Notes the annotations that are open already, on all threads."""
+    def note_open(self, but: Annotation | None = None) -> None:
+        """Notes the annotations that are open already, on all threads.
+
+        Args:
+            but: one that begins now and is noted by itself.
+        """
         now = perf_counter_ns()
         for number, (thread, opened) in open_annotations().items():
             native = self.numbers.get(number, thread.native_id)
             if opened and native is not None:
                 # Its lists in `here` are others, of the same number.
                 lists = self._add(native, thread)
-                lists.marks += [(now, True, one.kind, one.name) for one in opened]
+                lists.marks += [(now, True, one.kind, one.name) for one in opened if one is not but]
 
     def note_waits(self) -> None:
         """Notes the waits that have not ended, on all threads, as if they ended now."""

@@ -83,6 +83,7 @@ def gpu_use(processes: Sequence[Process], folder: Path) -> list[GpuUse]:
     uses = []
     for uuid, of_gpu in users.items():
         window = max(p.end for p, _ in of_gpu) - min(p.start for p, _ in of_gpu)
+        window -= max(sum(end - start for start, end in p.pauses) for p, _ in of_gpu)
         ran = union(
             clipped(work, process)
             for process, device in of_gpu

@@ -232,6 +232,9 @@ class Process:
         activities_missing: there is no trace of torch.profiler.
         cut_off: the program was killed while it was recorded.
         parent: the recorded process that started it; None: it is not recorded.
+        goes_on: another part of the recording comes after this one.
+        pauses: begin and end of the times between the parts of the recording, in which it was
+            written; they are not in it.
     """
 
     name: str
@@ -247,6 +250,8 @@ class Process:
     activities_missing: bool = False
     cut_off: bool = False
     parent: str | None = None
+    goes_on: bool = False
+    pauses: list[tuple[int, int]] = field(default_factory=list)
 
     def thread(self, number: int) -> Thread:
         """The thread of this number; a new one if nothing is known of it yet."""
@@ -257,7 +262,7 @@ class Process:
     @property
     def seconds(self) -> float:
         """The window's length: the wall clock."""
-        return (self.end - self.start) / 1e9
+        return (self.end - self.start - sum(end - start for start, end in self.pauses)) / 1e9
 
     @property
     def iterations(self) -> int:

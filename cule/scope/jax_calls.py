@@ -127,6 +127,7 @@ class JaxCalls:
         self._imports.uninstall()
         stop_listening(self)
         self._restore()
+        self._local = threading.local()
         session, self._session = self._session, None
         if session is None:
             return

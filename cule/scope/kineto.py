@@ -1,28 +1,22 @@
-"""Reads the trace of torch.profiler, which Kineto writes in Chrome's format.
+"""What the events of torch.profiler's trace mean, which Kineto writes in Chrome's format.
 
-The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU. What
-Kineto puts into it is in output_json.cpp and CuptiActivity.cpp of
+What it puts into them is in output_json.cpp and CuptiActivity.cpp of
 https://github.com/pytorch/kineto/tree/main/libkineto/src.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
-import re
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cule.disk.files import opened
 from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidType, InvalidValue
 from cule.scope.columns import Calls, joined
 from cule.scope.events import LEVELS, Process, Work, check_time, span, text, whole
+from cule.scope.trace import read_trace
 
 # Kineto's categories of events, by the level or kind that they have here.
 CALL_LEVELS = {"cpu_op": "backend", "cuda_runtime": "cuda_api", "cuda_driver": "cuda_api"}
@@ -32,115 +26,9 @@ WAITING = frozenset((
     "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaMemcpy",
     "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cudaMemcpy2D",
 ))  # fmt: skip
-# A trace packs to a 10th or 20th; what packs to less than a 50th, besides small ones, is none.
-MOST_PACKED, SMALL_BYTES = 50, 1 << 24
 _NUMBERS, _MOST_CORRELATION = (int, float), 1 << 63
+_OPERATOR = LEVELS.index(CALL_LEVELS["cpu_op"])
 COPIES = frozenset(("cudaMemcpyAsync", "cudaMemcpy2DAsync", "cuMemcpyDtoHAsync_v2"))
-
-
-def read_trace(path: Path, on_event: Callable[[Any], object]) -> dict[str, Any]:
-    """Reads a trace, one event after the other.
-
-    Args:
-        path: its file.
-        on_event: called with each entry of its traceEvents.
-
-    Returns:
-        The rest of it.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is cut off or no trace, which may be found after some events.
-    """
-    try:
-        trace = _scan(_unpacked(path).decode(), on_event)
-        if "traceEvents" not in trace:
-            raise InvalidValue("it has no traceEvents")
-        check_time(trace.setdefault("baseTimeNanoseconds", 0))
-    except (EOFError, zlib.error, gzip.BadGzipFile, *DAMAGE) as problem:
-        raise InvalidValue(
-            f"expected a trace of torch.profiler, got {path}: {problem}"
-        ) from problem
-    return trace
-
-
-_gap, _decode = re.compile(r"[ \t\n\r]*").match, json.JSONDecoder().raw_decode
-_between = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*").match
-
-
-def _after(content: str, place: int) -> tuple[str, int]:
-    """The next character that is no space, "" at the end, and its place."""
-    found = _gap(content, place)
-    assert found is not None
-    return content[found.end() : found.end() + 1], found.end()
-
-
-def _past(content: str, place: int, wanted: str) -> int:
-    """The place after a character that has to come next, but for spaces, and after spaces.
-
-    Raises:
-        ValueError: another one comes.
-    """
-    character, place = _after(content, place)
-    if character != wanted:
-        raise json.JSONDecodeError(f"Expecting {wanted!r}", content, place)
-    return _after(content, place + 1)[1]
-
-
-def _scan(content: str, on_event: Callable[[Any], object]) -> dict[str, Any]:
-    """Reads an object, of which the list of events is not kept.
-
-    Raises:
-        RecursionError, ValueError: it is no such object.
-    """
-    found: dict[str, Any] = {}
-    place, last = _past(content, 0, "{"), "{"
-    while last != "}":
-        key, place = _decode(content, place)
-        place = _past(content, place, ":")
-        if key == "traceEvents":
-            found[key], place = [], _scan_list(content, place, on_event)
-        else:
-            found[key], place = _decode(content, place)
-        last, place = _after(content, place)
-        place = _past(content, place, "}" if last == "}" else ",")
-    if place != len(content):
-        raise json.JSONDecodeError("Extra data", content, place)
-    return found
-
-
-def _scan_list(content: str, place: int, on_event: Callable[[Any], object]) -> int:
-    """Calls `on_event` with each entry of a list; returns the place after it.
-
-    Raises:
-        RecursionError, ValueError: it is no list.
-    """
-    place = _past(content, place, "[")
-    if _after(content, place)[0] == "]":
-        return _past(content, place, "]")
-    while True:
-        event, place = _decode(content, place)
-        on_event(event)
-        found = _between(content, place)
-        if found is None:
-            raise json.JSONDecodeError("Expecting ',' delimiter", content, place)
-        place = found.end()
-        if found[1] == "]":
-            return place
-
-
-def _unpacked(path: Path) -> bytes:
-    """The content of a packed trace.
-
-    Raises:
-        EOFError, OSError, ValueError, zlib.error: it is cut off, or is no trace.
-    """
-    with opened(path) as packed, gzip.open(packed) as file:
-        most = SMALL_BYTES + MOST_PACKED * os.fstat(packed.fileno()).st_size
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise InvalidValue(f"unpacked it has more than {most:,} bytes")
-    return content
 
 
 def _time(microseconds: float, base: int) -> int:
@@ -221,6 +109,16 @@ class _CallRows:
         to_thread(thread)
         to_correlation(correlation)
 
+    def add_operator(self, name: str, thread: int, begin: float, length: float) -> None:
+        """Adds an operator's call."""
+        to_begin, to_length, to_level, to_name, to_thread, to_correlation = self._appends
+        to_begin(begin)
+        to_length(length)
+        to_level(_OPERATOR)
+        to_name(self.names[name])
+        to_thread(self.threads[thread])
+        to_correlation(0)
+
     def add_to(self, process: Process, base: int) -> list[Exception]:
         """Gives threads their calls within the process's window; returns what is damaged."""
         begin, length = (np.array(column, np.float64) for column in self.columns[:2])
@@ -279,7 +177,7 @@ def add_trace(process: Process, path: Path) -> None:
         except DAMAGE as problem:
             damaged.append(problem)
 
-    base = read_trace(path, add)["baseTimeNanoseconds"]
+    base = read_trace(path, add, calls.add_operator)["baseTimeNanoseconds"]
     shared: dict[Any, Any] = {}
     for event, kind in works:
         try:

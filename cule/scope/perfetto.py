@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,12 @@ from typing import Any
 from cule.disk.files import replacing
 from cule.errors import InvalidValue
 from cule.scope.events import KINDS, Process, Work
-from cule.scope.kineto import read_trace
-from cule.scope.lanes import Lane
-from cule.scope.recording import Analysed, Recording
-from cule.scope.storage import activities_path
+from cule.scope.lanes import Lane, assemble
+from cule.scope.storage import Part, activities_path
+from cule.scope.trace import read_trace
 
 # Tracks of ours have numbers that no thread or stream has.
-_FIRST_TRACK = 900_000_000
+_FIRST_TRACK, _FIRST_STREAM = 900_000_000, 950_000_000
 
 
 def _event(name: str, start: int, end: int, base: int, track: tuple[int, int], **more: Any) -> dict:
@@ -57,14 +57,18 @@ def _spans(lane: Lane, process: Process) -> Iterator[tuple[str, str, int, int]]:
         yield kind, name, start, process.end
 
 
-def _lane_events(lane: Lane, process: Process, base: int, first: int) -> list[dict]:
+def _lane_events(
+    lane: Lane, process: Process, base: int, first: int, steps: Counter[str]
+) -> list[dict]:
+    """The annotations of a lane, on tracks from `first` on; `steps` counts its iterations."""
     pid = process.about.get("pid", 0)
     events: list[dict] = []
-    step = 0
     tracks = {kind: (pid, first + place) for place, kind in enumerate(KINDS)}
     for kind, name, start, end in sorted(_spans(lane, process), key=lambda span: span[2]):
         if kind == "iteration":
-            name, step = f"ProfilerStep#{step}", step + 1
+            # One that was open at the begin of a further part goes on there.
+            steps[lane.name] += start >= process.start or not steps[lane.name]
+            name = f"ProfilerStep#{steps[lane.name] - 1}"
         events.append(_event(name, start, end, base, tracks[kind]))
     for kind in {kind for kind, *_ in _spans(lane, process)}:
         events += _title(f"{kind}s of {lane.name}", tracks[kind], -10 + KINDS.index(kind))
@@ -96,33 +100,62 @@ def _stream_events(process: Process, base: int, first: int) -> list[dict]:
     return events
 
 
-def trace_of(one: Analysed, folder: Path) -> dict[str, Any]:
+def _read(part: Part) -> dict[str, Any]:
+    """Kineto's trace of a part; an empty one where there is none.
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
+    path = activities_path(part.folder, part.name, part.number)
+    if not path.exists():
+        return {"schemaVersion": 1, "traceEvents": [], "baseTimeNanoseconds": 0}
+    events: list[Any] = []
+    return read_trace(path, events.append) | {"traceEvents": events}
+
+
+def trace_of(parts: Sequence[Part]) -> dict[str, Any]:
     """The trace of a process.
+
+    Args:
+        parts: of its recording.
 
     Raises:
         OSError, ValueError: Kineto's part cannot be read.
     """
-    process = one.process
-    path = activities_path(folder, process.name)
-    trace: dict[str, Any] = {"schemaVersion": 1, "traceEvents": [], "baseTimeNanoseconds": 0}
-    if path.exists():
-        events: list[Any] = []
-        trace = read_trace(path, events.append) | {"traceEvents": events}
-    base = int(trace.get("baseTimeNanoseconds", 0))
-    track = _FIRST_TRACK
-    for lane in one.lanes:
-        trace["traceEvents"] += _lane_events(lane, process, base, track)
-        track += len(KINDS)
-    trace["traceEvents"] += _stream_events(process, base, track)
-    about = {key: process.about.get(key, 0) for key in ("rank", "world_size")}
+    trace: dict[str, Any] = {}
+    events: list[Any] = []
+    titles: dict[str, dict] = {}
+    tracks: dict[str, int] = defaultdict(lambda: _FIRST_TRACK + len(KINDS) * (1 + len(tracks)))
+    steps: Counter[str] = Counter()
+    for part in parts:
+        of_part, process = _read(part), part.read()
+        lanes = assemble(process)
+        begun = int(of_part.get("baseTimeNanoseconds", 0))
+        trace = trace or of_part
+        base = int(trace.get("baseTimeNanoseconds", 0))
+        for event in of_part["traceEvents"]:
+            if begun != base and isinstance(event, dict) and "ts" in event:
+                event["ts"] += (begun - base) / 1e3
+            events.append(event)
+        own = [e for lane in lanes
+               for e in _lane_events(lane, process, base, tracks[lane.name], steps)]  # fmt: skip
+        for event in own + _stream_events(process, base, _FIRST_STREAM):
+            if event["ph"] == "M":
+                titles[json.dumps(event)] = event
+            else:
+                events.append(event)
+    trace["traceEvents"] = events + list(titles.values())
+    about = {key: parts[0].about.get(key, 0) for key in ("rank", "world_size")}
     trace.setdefault("distributedInfo", {"backend": "none", **about})
     return trace
 
 
-def write_traces(recording: Recording, path: Path) -> list[Path]:
+def write_traces(processes: Sequence[Sequence[Part]], path: Path) -> list[Path]:
     """Writes the trace of each process; with several, each file's name has the process's.
 
-    The times are as they were recorded: the recording has to be one without costs.
+    Args:
+        processes: the parts of each process's recording.
+        path: the file.
 
     Returns:
         The files.
@@ -131,11 +164,11 @@ def write_traces(recording: Recording, path: Path) -> list[Path]:
         ValueError: a file cannot be written, or Kineto's part cannot be read.
     """
     written = []
-    several = len(recording.processes) > 1
-    for one in recording.processes:
+    for parts in processes:
         head, dot, tail = path.name.partition(".")
-        target = path.with_name(f"{head}-{one.process.name}{dot}{tail}") if several else path
-        content = json.dumps(trace_of(one, recording.folder)).encode()
+        several = len(processes) > 1
+        target = path.with_name(f"{head}-{parts[0].called}{dot}{tail}") if several else path
+        content = json.dumps(trace_of(parts)).encode()
         try:
             with replacing(target) as file:
                 file.write(gzip.compress(content) if target.suffix == ".gz" else content)

@@ -11,44 +11,26 @@ import os
 import socket
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from time import perf_counter_ns
 from typing import Any
 
 import torch
 
-from cule.disk.files import Unfinished
 from cule.errors import Failed, InvalidValue
 from cule.programs.results import command_line
 from cule.scope import capture, reference
-from cule.scope.activities import (
-    Activities,
-    check_torch,
-    missing_gpu,
-    synchronize,
-    uses_gpu,
-)
+from cule.scope.activities import check_torch, missing_gpu, synchronize, uses_gpu
 from cule.scope.annotations import Annotation, listen, stop_listening
-from cule.scope.boundary import Boundaries, levels_of
+from cule.scope.boundary import levels_of
 from cule.scope.children import Children
-from cule.scope.collect import Collected, clock_offset
 from cule.scope.following import Follow, Following
+from cule.scope.instruments import INSTRUMENTS, Instruments, unwritten
 from cule.scope.iterations import WARM_ITERATIONS, check_iterations
-from cule.scope.jax_calls import JaxCalls
 from cule.scope.names import process_name, title_of_process
-from cule.scope.storage import (
-    Writer,
-    activities_path,
-    delete,
-    marks_path,
-    prepare,
-    write_about,
-)
+from cule.scope.storage import delete, prepare, write_about
 from cule.scope.utilization import Utilization, gpu_uuid
 
-# The instruments of a recording; calibration leaves some of them out.
-INSTRUMENTS = ("annotations", "boundaries", "activities", "cuda")
 # Instead of them: the window is between cudaProfilerStart and cudaProfilerStop, as ncu wants it.
 RANGE = "range"
 
@@ -69,6 +51,7 @@ class Recorder:
         instruments: the INSTRUMENTS that record; without any only the window's length is recorded.
         overwrite: whether an older recording of this process is deleted.
         finish: whether the program is ended, by a `Finished`, when the iterations are recorded.
+        in_parts: whether a long recording is written in parts while the program runs.
         children: whether processes that this one starts are recorded with it.
         followed: this process is recorded with another one, which said so; None: for itself.
         thread: the number of the main lane's thread; None: that of this thread.
@@ -97,6 +80,7 @@ class Recorder:
         instruments: Iterable[str] = INSTRUMENTS,
         overwrite: bool = False,
         finish: bool = False,
+        in_parts: bool = True,
         children: bool = False,
         followed: Follow | None = None,
         thread: int | None = None,
@@ -111,9 +95,13 @@ class Recorder:
         self.iterations = check_iterations(iterations)
         self._claim = prepare(folder, self.name, overwrite)
         self.complete, self.problems = False, list(filter(None, [missing_gpu()]))
-        self.offset, self.collected = clock_offset(), Collected()
+        levels = levels_of(boundaries)
+        self._recording = Instruments(
+            folder, self.name, self.instruments, levels, self.problems, in_parts,
+            lambda: write_about(folder, self.name, self._about("recording")),
+        )  # fmt: skip
         if thread is not None:
-            self.collected.numbers[threading.main_thread().ident] = thread
+            self._recording.collected.numbers[threading.main_thread().ident] = thread
         self.window: list[int] = []
         # When the recording began to wait for the GPU's last work.
         self.asked: int | None = None
@@ -121,10 +109,6 @@ class Recorder:
         self._first_iteration: int | None = None
         self._reference = reference.Reference()
         self._utilization = Utilization()
-        self._activities: Activities | None = None
-        levels = levels_of(boundaries)
-        self._boundaries = Boundaries(self.collected, levels)
-        self._jax = JaxCalls(self.collected, self.offset, self._boundaries.timed)
         self.follow, self._following = followed, None
         if children:
             packages = {name.partition(".")[0] for name in levels}
@@ -133,9 +117,6 @@ class Recorder:
             )
             self._following = Following(self.follow)
         self._children = Children()
-        self._writer: Writer | None = None
-        # What ends the parts that were started, the last one first.
-        self._ends: list[Callable[[], None]] = []
         try:
             write_about(folder, self.name, self._about("recording"))
         except OSError as problem:
@@ -163,11 +144,10 @@ class Recorder:
             if self.followed is None:
                 self._utilization.start()
             self._children.install()
-            self._ends.append(self._children.uninstall)
         if self._following is not None:
             self._following.start()
         if self.iterations is None:
-            self._begin_parts()
+            self._begin_instruments()
             self._begin_window()
         else:
             listen(self)
@@ -178,7 +158,7 @@ class Recorder:
             return
         first, _ = self.iterations
         if self._first_iteration is None:
-            self._first_iteration = perf_counter_ns() + self.offset
+            self._first_iteration = self._recording.now()
         warm = first - WARM_ITERATIONS
         if self._state == "waiting" and self._seen >= warm - reference.ITERATIONS:
             self._state = "reference"
@@ -186,7 +166,7 @@ class Recorder:
             self._reference.note()
         elif self._state == "reference":
             self._reference.end()
-            self._begin_parts()
+            self._begin_instruments()
         if self._state == "warm" and self._seen >= first:
             self._begin_window()
         self._seen += 1
@@ -205,35 +185,16 @@ class Recorder:
         """Whether all iterations are recorded."""
         return self._state == "done"
 
-    def _begin_parts(self) -> None:
-        """Starts the instruments some iterations before the window, so that they are warm in it."""
+    def _begin_instruments(self) -> None:
+        """Starts them some iterations before the window, so that they are warm in it."""
         self._state = "warm"
-        if "annotations" in self.instruments:
-            self.collected.note_open()
-            listen(self.collected)
-            self._ends.append(lambda: stop_listening(self.collected))
-        if "boundaries" in self.instruments:
-            self._boundaries.install()
-            self._ends += [self.collected.note_waits, self._boundaries.uninstall]
-            self._jax.start()
-            self._ends.append(self._jax.stop)
-        if "activities" in self.instruments:
-            try:
-                activities = Activities("cuda" in self.instruments)
-                activities.start()
-                self._ends.append(activities.stop)
-                self._activities = activities
-            except RuntimeError as problem:
-                self.problems.append(str(problem))
-        if self.instruments:
-            self._writer = Writer(marks_path(self.folder, self.name), self.collected, self.offset)
-            self._writer.start()
+        self._recording.start()
 
     def _begin_window(self) -> None:
         synchronize()
         if RANGE in self.instruments and uses_gpu():
             torch.cuda.profiler.start()
-            self._ends.append(torch.cuda.profiler.stop)
+            self._recording.end_with(torch.cuda.profiler.stop)
         self._state = "recording"
         if self.instruments and self._thread_before_fork is None:
             # A fork takes its parent's children for its own until multiprocessing says otherwise.
@@ -246,25 +207,22 @@ class Recorder:
                     f"expected to record the processes that {self.name} starts, got: "
                     f"{problem.strerror}"
                 )
-        self.window = [perf_counter_ns() + self.offset]
+        self.window = [self._recording.begin_window()]
 
     def stop(self) -> None:
         """Ends the recording and writes it. Can be called again."""
         if self._state in ("new", "done"):
             return
         if self._state == "recording":
-            self.asked = perf_counter_ns() + self.offset
-            synchronize()
-            self.window.append(perf_counter_ns() + self.offset)
+            end, self.asked = self._recording.end_window()
+            self.window.append(end)
         if self._state == "reference":
             self._reference.abandon()
         if self._following is not None:
             self._following.close()
-        self._end_parts()
+        self._end_instruments()
         self._utilization.stop()
         self._say_what_is_missing()
-        if self._jax.problem is not None:
-            self.problems.append(self._jax.problem)
         self._write()
         if self._following is not None:
             self._following.wait()
@@ -274,21 +232,18 @@ class Recorder:
         for sentence in self.problems:
             warnings.warn(sentence, stacklevel=3)
 
-    def _end_parts(self) -> None:
+    def _end_instruments(self) -> None:
         self._state = "done"
         stop_listening(self)
-        while self._ends:
-            try:
-                self._ends.pop()()
-            except RuntimeError as problem:
-                self.problems.append(f"expected a part of the recording to end, got: {problem}")
+        self._recording.stop()
+        if self.instruments:
+            self._children.uninstall()
         Recorder._running = None
 
     def discard(self) -> None:
         """Ends the recording, and deletes it."""
-        self._end_parts()
-        if self._writer is not None:
-            self._writer.stop()
+        self._end_instruments()
+        self._recording.stop_writing()
         delete(self.folder, self.name)
         self._claim.release()
 
@@ -298,11 +253,7 @@ class Recorder:
         Recorder._running, Recorder.abandoned = None, self
         self._following = None
         self._children.uninstall()
-        self._boundaries.uninstall()
-        self._jax.abandon()
-        # CUDA, and so a profile of it, cannot be used after a fork.
-        if self._activities is not None and not self._activities.with_gpu:
-            self._activities.stop()
+        self._recording.abandon()
 
     def _say_what_is_missing(self) -> None:
         if self.iterations is None or self._seen >= self.iterations[1]:
@@ -319,25 +270,11 @@ class Recorder:
     def _write(self) -> None:
         """Writes what is not written yet."""
         try:
-            if self._writer is not None:
-                self._writer.stop()
-                if self._writer.problem is not None:
-                    raise self._writer.problem
-            if self._activities is not None:
-                unfinished = Unfinished(activities_path(self.folder, self.name), ".json.gz")
-                try:
-                    self._activities.write(unfinished.path)
-                    unfinished.finish()
-                finally:
-                    unfinished.abandon()
+            self._recording.write()
             write_about(self.folder, self.name, self._about("complete"))
             self.complete = True
         except (OSError, RuntimeError) as problem:
-            reason = getattr(problem, "strerror", None) or problem
-            self.problems.append(
-                f"expected to write the recording into {self.folder}, got: {reason}; the recording "
-                "is incomplete, the program goes on"
-            )
+            self.problems.append(unwritten(self.folder, problem))
 
     def _about(self, state: str) -> dict[str, Any]:
         """The description of the process for its file (about.py)."""
@@ -362,6 +299,7 @@ class Recorder:
             "command": command_line(), "torch": torch.__version__,
             "cuda": torch.version.cuda, "instruments": sorted(self.instruments),
             "window": self.window if len(self.window) == 2 else None, "asked": self.asked,
+            "parts": self._recording.parts.windows,
             "gpus": gpus,
             "iterations": self.iterations, "first_iteration": self._first_iteration,
             "utilization": [dataclasses.astuple(one) for one in self._utilization.samples],

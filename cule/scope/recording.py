@@ -3,57 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 from cule.scope import breakdown
+from cule.scope.analysis import Analysed, analyse_process
 from cule.scope.boundary import find_boundary
 from cule.scope.breakdown import GpuTime, Row, Transitions
-from cule.scope.correction import corrected
+from cule.scope.children import find_parents, in_order
 from cule.scope.costs import Costs
-from cule.scope.events import Process
-from cule.scope.lanes import Lane, assemble
 from cule.scope.recorder import Recorder
-from cule.scope.storage import read_recording
-from cule.scope.sweep import Cells, sweep
-
-
-@dataclass
-class Analysed:
-    """A process with its lanes, whose time is divided among operations.
-
-    Attributes:
-        process: the process, corrected if costs were given.
-        lanes: its lanes, the main one first.
-        cells: the division of each lane's time.
-        recorded_seconds: the window's length before the correction.
-    """
-
-    process: Process
-    lanes: list[Lane]
-    cells: list[Cells] = field(default_factory=list)
-    recorded_seconds: float = 0.0
-
-    @property
-    def seconds(self) -> float:
-        """The window's length: the wall clock."""
-        return self.process.seconds
-
-
-def analyse(process: Process, costs: Costs | None = None) -> Analysed:
-    """Divides a process's window among operations; with costs, takes the book-keeping out first."""
-    analysed = Analysed(process, assemble(process))
-    analysed.recorded_seconds = analysed.seconds
-    analysed.cells = [sweep(lane, process.start, process.end) for lane in analysed.lanes]
-    if costs is not None:
-        counted = analysed.cells
-        corrected(process, analysed.lanes, costs)
-        analysed.cells = [sweep(lane, process.start, process.end) for lane in analysed.lanes]
-        # Calls that were nothing but book-keeping have no length now, but they were calls.
-        for cells, before in zip(analysed.cells, counted, strict=True):
-            cells.transitions, cells.apis = before.transitions, before.apis
-    return analysed
+from cule.scope.storage import parts_in
 
 
 class Recording:
@@ -62,20 +22,30 @@ class Recording:
     Args:
         folder: where it is.
         costs: of the book-keeping, to be taken out; None: nothing is taken out.
+        num_processes: how many processes read a long recording, which is in parts. With more than
+            one the program has to be safe to import, as multiprocessing has it of programs whose
+            processes are spawned.
 
     Raises:
         ValueError: there is no recording, or a file is damaged.
     """
 
-    def __init__(self, folder: str | Path, costs: Costs | None = None):
-        self.folder, self.costs = Path(folder), costs
+    def __init__(self, folder: str | Path, costs: Costs | None = None, num_processes: int = 1):
+        self.folder, self.costs, self.num_processes = Path(folder), costs, num_processes
         self._found: list[Analysed] | None = None
 
     @property
     def processes(self) -> list[Analysed]:
         """Each process."""
         if self._found is None:
-            self._found = [analyse(one, self.costs) for one in read_recording(self.folder)]
+            found = [
+                analyse_process(parts, self.costs, self.num_processes)
+                for parts in parts_in(self.folder)
+            ]
+            processes = [one.process for one in found]
+            find_parents(processes)
+            place = {id(process): place for place, process in enumerate(in_order(processes))}
+            self._found = sorted(found, key=lambda one: place[id(one.process)])
         return self._found
 
     @property
@@ -89,7 +59,7 @@ class Recording:
             row
             for one in self.processes
             for lane, cells in zip(one.lanes, one.cells, strict=True)
-            for row in breakdown.rows_of(lane, one.process, cells)
+            for row in breakdown.rows_of(lane.name, cells)
         ]
 
     def transitions(self) -> list[Transitions]:
@@ -98,17 +68,12 @@ class Recording:
             row
             for one in self.processes
             for lane, cells in zip(one.lanes, one.cells, strict=True)
-            for row in breakdown.transitions_of(lane, cells)
+            for row in breakdown.transitions_of(lane.name, cells)
         ]
 
     def gpu(self) -> list[GpuTime]:
         """The time of the GPUs for each operation."""
-        return [
-            row
-            for one in self.processes
-            for lane in one.lanes
-            for row in breakdown.gpu_times(lane, one.process)
-        ]
+        return [row for one in self.processes for times in one.gpu for row in times]
 
 
 class record(Recording):

@@ -1,9 +1,10 @@
-"""The files of a recording: three for each process, in one folder.
+"""The files of a recording: three for each process, in one folder, and two for each further part.
 
 NAME.process.json describes the process. It is written at the start, and again when the recording is
 complete. NAME.marks.jsonl has the lists of its threads, which a thread of its own appends twice a
 second while the program runs: so a program that is killed leaves its annotations.
-NAME.activities.json.gz is torch.profiler's trace.
+NAME.activities.json.gz is torch.profiler's trace. The second part's are NAME.part1.marks.jsonl and
+NAME.part1.activities.json.gz (parts.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from cule.disk.files import append, content_of, replacing
 from cule.disk.json_lines import DAMAGE, read_lines
 from cule.errors import InvalidValue
 from cule.scope.about import VERSION, graphs_of, parse_about
-from cule.scope.children import find_parents, in_order, name_all
+from cule.scope.children import titles
 from cule.scope.collect import Collected, add_entry
 from cule.scope.columns import joined
 from cule.scope.events import Process, window_end
@@ -37,14 +40,18 @@ def about_path(folder: Path, name: str) -> Path:
     return folder / f"{name}{_ABOUT}"
 
 
-def marks_path(folder: Path, name: str) -> Path:
-    """The file with the lists of a process's threads."""
-    return folder / f"{name}{_MARKS}"
+def marks_path(folder: Path, name: str, part: int = 0) -> Path:
+    """The file with the lists of a process's threads, of a part."""
+    return folder / f"{name}{_of_part(part)}{_MARKS}"
 
 
-def activities_path(folder: Path, name: str) -> Path:
-    """The file with torch.profiler's trace."""
-    return folder / f"{name}{_ACTIVITIES}"
+def activities_path(folder: Path, name: str, part: int = 0) -> Path:
+    """The file with torch.profiler's trace, of a part."""
+    return folder / f"{name}{_of_part(part)}{_ACTIVITIES}"
+
+
+def _of_part(number: int) -> str:
+    return f".part{number}" if number else ""
 
 
 def prepare(folder: Path, name: str, overwrite: bool) -> Claim:
@@ -87,6 +94,9 @@ def delete(folder: Path, name: str) -> None:
     """
     for path in (about_path, marks_path, activities_path):
         path(folder, name).unlink(missing_ok=True)
+    for kind in (_MARKS, _ACTIVITIES):
+        for path_of_part in folder.glob(f"{name}.part*{kind}"):
+            path_of_part.unlink(missing_ok=True)
 
 
 def _root_of(path: Path) -> str | None:
@@ -109,13 +119,20 @@ def write_about(folder: Path, name: str, about: dict[str, Any]) -> None:
 class Writer:
     """Appends the lists of threads to a file while the program runs.
 
+    Args:
+        path: the file.
+        collected: the lists.
+        offset: of their times, as of Collected.news.
+        on_round: called each time after something may have been written, by a thread of its own.
+
     Attributes:
         problem: the error after which nothing is written any more; None: there was none.
     """
 
-    def __init__(self, path: Path, collected: Collected, offset: int):
+    def __init__(self, path: Path, collected: Collected, offset: int, on_round: Callable[[], None]):
         self.path, self.collected, self.offset = path, collected, offset
         self.problem: OSError | None = None
+        self._on_round, self._writing = on_round, threading.Lock()
         # Held until the end. Not an Event, whose waits a recording notes (waiting.py).
         self._going_on = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="cule.scope", daemon=True)
@@ -128,16 +145,23 @@ class Writer:
     def _run(self) -> None:
         while not self._going_on.acquire(timeout=SECONDS_BETWEEN_WRITES):
             self.write()
+            self._on_round()
 
-    def write(self) -> None:
-        """Appends what is new; notes the problem if it cannot."""
-        entries = self.collected.news(self.offset)
-        if not entries or self.problem is not None:
-            return
-        try:
-            append(self.path, "".join(json.dumps(entry) + "\n" for entry in entries).encode())
-        except OSError as problem:
-            self.problem = problem
+    def write(self, next_path: Path | None = None) -> None:
+        """Appends what is new; notes the problem if it cannot.
+
+        Args:
+            next_path: the file to which what comes later is appended; None: the same.
+        """
+        with self._writing:
+            entries = self.collected.news(self.offset)
+            path, self.path = self.path, next_path or self.path
+            if not entries or self.problem is not None:
+                return
+            try:
+                append(path, "".join(json.dumps(entry) + "\n" for entry in entries).encode())
+            except OSError as problem:
+                self.problem = problem
 
     def stop(self) -> None:
         """Appends the rest, and ends."""
@@ -170,16 +194,18 @@ def _read_about(path: Path) -> dict[str, Any]:
         raise InvalidValue(f"expected a recording's file, got {path}: {problem}") from problem
 
 
-def _cut_off(process: Process) -> None:
+def _cut_off(process: Process, seconds_before: float) -> None:
     """Ends the window of a process that was killed at the last thing it noted."""
     times = [mark.time for thread in process.threads.values() for mark in thread.marks]
     process.start = process.start or min(times, default=0)
     process.end = max([process.start, *times])
     process.activities_missing = process.cut_off = True
+    seconds = process.seconds + seconds_before
+    what = f"of its last {process.seconds:.1f} s annotations" if seconds_before else "annotations"
     process.problems.append(
         f"expected a complete recording of process {process.name}, got one that was cut off after "
-        f"{process.seconds:.1f} s, as when a program is killed: the report has its annotations "
-        "only, so all time counts as Python's"
+        f"{seconds:.1f} s, as when a program is killed: the report has {what} only, so that "
+        "their time counts as Python's"
     )
 
 
@@ -195,33 +221,93 @@ def _read_marks(process: Process, path: Path) -> None:
         )
 
 
-def read_process(folder: Path, name: str) -> Process:
-    """One process of a recording.
+@dataclass(frozen=True)
+class Part:
+    """A part of a process's recording; recordings that are not long have one.
+
+    Attributes:
+        folder: the recording's folder.
+        name: the process, as files call it.
+        about: its description.
+        called: the process, as the report calls it.
+        number: the part's place.
+        window: its begin and its end; None where the program was killed before the end.
+        asked: when the wait for the GPU began at its end; None: it is not known.
+        is_last: there is no part after it.
+        seconds_before: how long the parts before it are together.
+    """
+
+    folder: Path
+    name: str
+    about: dict[str, Any]
+    called: str
+    number: int
+    window: tuple[int, int] | None
+    asked: int | None
+    is_last: bool
+    seconds_before: float
+
+    def read(self) -> Process:
+        """Its events; its problems are sentences."""
+        return _read_part(self)
+
+
+def _parts_of(folder: Path, name: str, about: dict[str, Any], called: str) -> list[Part]:
+    """The parts of a process's recording."""
+    complete, window = about.get("state") == "complete", about.get("window")
+    windows = [((start, end), asked) for start, end, asked in about.get("parts") or []]
+    found: list[tuple[tuple[int, int] | None, int | None]] = list(windows)
+    if not found and complete:
+        found = [(window or (0, 0), about.get("asked"))]
+    if not complete and (not found or marks_path(folder, name, len(found)).exists()):
+        found.append((None, None))
+    before = [0.0]
+    for edges, _ in found:
+        before.append(before[-1] + (0 if edges is None else (edges[1] - edges[0]) / 1e9))
+    return [
+        Part(folder, name, about, called, number, edges, asked, number == len(found) - 1,
+             before[number])
+        for number, (edges, asked) in enumerate(found)
+    ]  # fmt: skip
+
+
+def parts_in(folder: Path) -> list[list[Part]]:
+    """The parts of each process's recording.
 
     Raises:
-        ValueError: its file is damaged.
+        ValueError: there is no recording, or a process's file is damaged.
     """
-    about = _read_about(about_path(folder, name))
-    start, end = about.get("window") or (0, 0)
-    process = Process(name, start, end, about["main"], about=about)
-    process.problems += about.get("problems", [])
+    names = names_in(folder)
+    abouts = [_read_about(about_path(folder, name)) for name in names]
+    called = titles(names, abouts)
+    return [
+        _parts_of(folder, *of_process) for of_process in zip(names, abouts, called, strict=True)
+    ]
+
+
+def _read_part(part: Part) -> Process:
+    about, name = part.about, part.name
+    start, end = part.window or (0, 0)
+    process = Process(part.called, start, end, about["main"], about=about)
+    process.goes_on = not part.is_last
+    if not part.number:
+        process.problems += about.get("problems", [])
     process.graphs = graphs_of(about)
     if about.get("thread_before_fork") is not None:
         process.pthreads[about["thread_before_fork"]] = process.main
-    _read_marks(process, marks_path(folder, name))
-    complete = about.get("state") == "complete"
-    if not complete:
-        _cut_off(process)
-    path = activities_path(folder, name)
-    if complete and path.exists():
+    _read_marks(process, marks_path(part.folder, name, part.number))
+    if part.window is None:
+        _cut_off(process, part.seconds_before)
+    path = activities_path(part.folder, name, part.number)
+    if part.window is not None and path.exists():
         try:
             add_trace(process, path)
         except (OSError, ValueError) as problem:
             process.problems.append(str(problem))
             process.activities_missing = True
-    elif complete and "activities" in about.get("instruments", ()):
+    elif part.window is not None and "activities" in about.get("instruments", ()):
         process.activities_missing = True
-    process.end = window_end(process.end, about.get("asked"), [one.end for one in process.work])
+    process.end = window_end(process.end, part.asked, [one.end for one in process.work])
     for thread in process.threads.values():
         thread.marks.sort(key=lambda mark: mark.time)
         thread.calls = joined([thread.calls])
@@ -239,13 +325,11 @@ def read_process(folder: Path, name: str) -> Process:
     return process
 
 
-def read_recording(folder: Path) -> list[Process]:
-    """The processes of a recording.
+def read_process(folder: Path, name: str) -> Process:
+    """A process whose recording has one part.
 
     Raises:
-        ValueError: there is no recording, or a file is damaged.
+        ValueError: its file is damaged.
     """
-    processes = [read_process(folder, name) for name in names_in(folder)]
-    name_all(processes)
-    find_parents(processes)
-    return in_order(processes)
+    [part] = _parts_of(folder, name, _read_about(about_path(folder, name)), name)
+    return part.read()

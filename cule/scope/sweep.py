@@ -20,6 +20,10 @@ from cule.scope.intervals import Nesting, Toggles
 from cule.scope.lanes import Lane, Owners
 
 
+def _none() -> list[int]:
+    return [0, 0]
+
+
 @dataclass
 class Cells:
     """The division of a lane's window.
@@ -29,6 +33,7 @@ class Cells:
             the window.
         hidden: nanoseconds of CPU work, by operation and level, that another operation's GPU work
             covers.
+        calls: how often each operation began.
         transitions: by operation, resource, the level from and the level to.
         apis: calls and nanoseconds of each CUDA call, by operation and name.
     """
@@ -37,10 +42,9 @@ class Cells:
         default_factory=lambda: defaultdict(int)
     )
     hidden: dict[tuple[Key, str], int] = field(default_factory=lambda: defaultdict(int))
+    calls: Counter[Key] = field(default_factory=Counter)
     transitions: Counter[tuple[Key, str, str, str]] = field(default_factory=Counter)
-    apis: dict[tuple[Key, str], list[int]] = field(
-        default_factory=lambda: defaultdict(lambda: [0, 0])
-    )
+    apis: dict[tuple[Key, str], list[int]] = field(default_factory=lambda: defaultdict(_none))
 
     def add(self, other: Cells) -> None:
         """Adds the cells of another window of the same lane."""
@@ -48,6 +52,7 @@ class Cells:
             self.nanoseconds[place] += spent
         for covered, spent in other.hidden.items():
             self.hidden[covered] += spent
+        self.calls.update(other.calls)
         self.transitions.update(other.transitions)
         for api, (count, spent) in other.apis.items():
             entry = self.apis[api]
@@ -282,4 +287,6 @@ def sweep(lane: Lane, start: int, end: int) -> Cells:
         start: the window's begin, nanoseconds.
         end: its end.
     """
-    return _Sweep(lane, start, end).cells()
+    cells = _Sweep(lane, start, end).cells()
+    cells.calls.update(key for time, key in lane.owners.calls if start <= time <= end)
+    return cells

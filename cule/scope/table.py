@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from cule.scope.analysis import Analysed
 from cule.scope.bias import LEAST_ITERATIONS, change, iteration_times
 from cule.scope.breakdown import GpuTime, Row, Transitions
 from cule.scope.depths import GpuUse
 from cule.scope.events import LEVELS, RESOURCES
 from cule.scope.overlaps import Overlap
-from cule.scope.recording import Analysed, Recording
+from cule.scope.recording import Recording
 
 _RESOURCE_TITLES = {"cpu": "CPU", "gpu": "GPU", "both": "both", "none": "none"}
 _LEVEL_TITLES = {
@@ -143,7 +144,9 @@ def _heading(one: Analysed) -> str:
     taken = one.recorded_seconds - one.seconds
     corrected = f"; {1e3 * taken:.1f} ms of book-keeping were taken out" if taken else ""
     above = f" (started by {process.parent})" if process.parent else ""
-    return f"{process.name}{above}: {one.seconds:.3f} s{per}{corrected}"
+    paused = sum(end - start for start, end in process.pauses) / 1e9
+    pauses = f"; {len(process.pauses)} pauses of {paused:.1f} s to write it are left out"
+    return f"{process.name}{above}: {one.seconds:.3f} s{per}{corrected}{pauses if paused else ''}"
 
 
 def _off(found: tuple[float, float, float] | None) -> str:

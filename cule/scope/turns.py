@@ -48,6 +48,7 @@ class Turns:
         return Recorder(
             folder_of(self.folder, turn, place), iterations=(first, first + self._length),
             boundaries=self.boundaries, instruments=self.kinds[place], overwrite=True,
+            in_parts=False,
         )  # fmt: skip
 
     def start(self) -> None:

@@ -12,7 +12,7 @@ from collections import Counter
 import torch
 
 from cule import scope
-from cule.scope.recording import Analysed
+from cule.scope.analysis import Analysed
 from cule.scope.sweep import sweep
 from tests.scope import planted_simulator
 

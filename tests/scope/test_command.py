@@ -13,8 +13,8 @@ from cule.scope import __main__ as program
 from cule.scope import calibration, check
 from cule.scope.calibration import fit, interval, noise, scaled
 from cule.scope.costs import Costs
+from cule.scope.instruments import INSTRUMENTS
 from cule.scope.program import program_of
-from cule.scope.recorder import INSTRUMENTS
 from cule.scope.recording import Recording
 from cule.scope.windows import Program, measure
 from tests.scope.made import marks, process

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
+from cule.scope.analysis import analyse
 from cule.scope.correction import Removed, corrected
 from cule.scope.costs import Costs
 from cule.scope.events import Call, Key, Mark, Work
 from cule.scope.lanes import assemble
-from cule.scope.recording import analyse
 from cule.scope.sweep import sweep
 from tests.scope.made import MAIN, launch, marks, process, wait
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from cule.scope import bars, compare, counters, depths, perfetto, table
+from cule.scope.analysis import analyse
 from cule.scope.breakdown import Row, gpu_times
 from cule.scope.counters import Counted
 from cule.scope.events import Call, Key, Work
 from cule.scope.lanes import assemble
 from cule.scope.overlaps import overlaps_of
-from cule.scope.recording import analyse
 from cule.scope.utilization import parse_samples
 from tests.scope.made import kernel, launch, marks, process, wait
 
@@ -158,8 +159,8 @@ class Made:
         return [
             row
             for one in self.processes
-            for lane in one.lanes
-            for row in rows_of(lane, one.process)
+            for lane, cells in zip(one.lanes, one.cells, strict=True)
+            for row in rows_of(lane.name, cells)
         ]
 
 
@@ -175,10 +176,18 @@ def test_comparison_begins_with_the_largest_change(tmp_path):
     assert "2.25" in compare.changes_table(changes).splitlines()[1]
 
 
+def part(folder, made):
+    """The one part of a recording that was made by hand."""
+    return SimpleNamespace(
+        folder=folder, name=made.name, called=made.name, number=0, about=made.about,
+        read=lambda: made,
+    )  # fmt: skip
+
+
 def test_trace_has_operations_as_tracks_and_steps_of_the_profiler(tmp_path):
     made = two_streams()
     made.about = {"pid": 5, "rank": 1, "world_size": 2}
-    (path,) = perfetto.write_traces(Made(tmp_path, made), tmp_path / "trace.json.gz")
+    (path,) = perfetto.write_traces([[part(tmp_path, made)]], tmp_path / "trace.json.gz")
     trace = json.loads(gzip.decompress(path.read_bytes()))
     assert trace["distributedInfo"] == {"backend": "none", "rank": 1, "world_size": 2}
     spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
@@ -200,7 +209,8 @@ def test_trace_has_operations_as_tracks_and_steps_of_the_profiler(tmp_path):
 def test_traces_of_several_processes_are_files_of_their_own(tmp_path):
     processes = [process(10, marks((0, 5, "a"))) for _ in range(2)]
     processes[1].name = "rank1"
-    written = perfetto.write_traces(Made(tmp_path, *processes), tmp_path / "trace.json")
+    parts = [[part(tmp_path, one)] for one in processes]
+    written = perfetto.write_traces(parts, tmp_path / "trace.json")
     assert [path.name for path in written] == ["trace-main.json", "trace-rank1.json"]
     assert json.loads(written[1].read_text())["traceEvents"]
 
