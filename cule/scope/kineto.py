@@ -16,7 +16,7 @@ from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidType, InvalidValue
 from cule.scope.columns import Calls, joined
 from cule.scope.events import LEVELS, Process, Work, check_time, span, text, whole
-from cule.scope.trace import read_trace
+from cule.scope.trace import Operators, read_operators
 
 # Kineto's categories of events, by the level or kind that they have here.
 CALL_LEVELS = {"cpu_op": "backend", "cuda_runtime": "cuda_api", "cuda_driver": "cuda_api"}
@@ -95,7 +95,9 @@ class _CallRows:
             AttributeError, LookupError, TypeError, ValueError: it is damaged.
         """
         begin, length, about = event["ts"], event.get("dur", 0), event.get("args")
-        correlation = about.get("correlation", 0) if about else 0
+        if about is None or category == "cpu_op":
+            about = {}
+        correlation = about.get("correlation", 0)
         if not (type(begin) in _NUMBERS and type(length) in _NUMBERS):
             raise InvalidType(f"{repr((begin, length))[:40]} are no times")
         if type(correlation) is not int or abs(correlation) >= _MOST_CORRELATION:
@@ -109,24 +111,27 @@ class _CallRows:
         to_thread(thread)
         to_correlation(correlation)
 
-    def add_operator(self, name: str, thread: int, begin: float, length: float) -> None:
-        """Adds an operator's call."""
-        to_begin, to_length, to_level, to_name, to_thread, to_correlation = self._appends
-        to_begin(begin)
-        to_length(length)
-        to_level(_OPERATOR)
-        to_name(self.names[name])
-        to_thread(self.threads[thread])
-        to_correlation(0)
+    def add_to(self, process: Process, base: int, operators: Operators) -> list[Exception]:
+        """Gives threads their calls within the process's window; returns what is damaged.
 
-    def add_to(self, process: Process, base: int) -> list[Exception]:
-        """Gives threads their calls within the process's window; returns what is damaged."""
-        begin, length = (np.array(column, np.float64) for column in self.columns[:2])
-        level, name, thread, correlation = (
-            np.array(column, kind)
-            for column, kind in zip(
-                self.columns[2:], (np.int8, np.int32, np.int64, np.int64), strict=True
-            )
+        Args:
+            process: the process.
+            base: the nanoseconds that the trace leaves out of times.
+            operators: more calls.
+        """
+        names = [self.names[name] for name in operators.names]
+        threads, of_thread = np.unique(operators.threads, return_inverse=True)
+        numbers = [self.threads[thread] for thread in threads.tolist()]
+        count = len(operators.begins)
+        more = (
+            operators.begins, operators.lengths, np.full(count, _OPERATOR),
+            np.array(names, np.int64)[operators.name], np.array(numbers, np.int64)[of_thread],
+            np.zeros(count),
+        )  # fmt: skip
+        kinds = (np.float64, np.float64, np.int8, np.int32, np.int64, np.int64)
+        begin, length, level, name, thread, correlation = (
+            np.concatenate([np.array(column, kind), others.astype(kind)])
+            for column, others, kind in zip(self.columns, more, kinds, strict=True)
         )
         start, lasts = np.rint(begin * 1000.0), np.rint(length * 1000.0)
         good = (start >= -base) & (lasts >= 0) & (start + lasts < 2.0**62)  # also no NaN
@@ -140,8 +145,8 @@ class _CallRows:
         for place, number in enumerate(map(whole, self.threads)):
             own = calls.take(within & (thread == place))
             if len(own):
-                of_thread = process.thread(_thread(process, number))
-                of_thread.calls = joined([of_thread.calls, own])
+                its = process.thread(_thread(process, number))
+                its.calls = joined([its.calls, own])
         return damaged
 
 
@@ -177,7 +182,10 @@ def add_trace(process: Process, path: Path) -> None:
         except DAMAGE as problem:
             damaged.append(problem)
 
-    base = read_trace(path, add, calls.add_operator)["baseTimeNanoseconds"]
+    trace, operators = read_operators(path)
+    base = trace["baseTimeNanoseconds"]
+    for event in trace["traceEvents"]:
+        add(event)
     shared: dict[Any, Any] = {}
     for event, kind in works:
         try:
@@ -190,7 +198,7 @@ def add_trace(process: Process, path: Path) -> None:
             work.name = shared.setdefault(work.name, work.name)
             work.grid = shared.setdefault(work.grid, work.grid)
             process.work.append(work)
-    damaged += calls.add_to(process, base)
+    damaged += calls.add_to(process, base, operators)
     if damaged:
         process.problems.append(
             f"left out {len(damaged)} damaged events of torch.profiler's trace, the first of them: "

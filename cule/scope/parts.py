@@ -18,8 +18,8 @@ from pathlib import Path
 
 from cule.scope.annotations import Annotation, open_annotations
 
-# A part ends after so many seconds, or when the process has so many bytes more than at its begin,
-# which is the program's memory, too; but not before this share of the seconds.
+# A part ends after so many seconds, or when C and C++ have so many bytes more in small pieces than
+# at its begin, as profilers do; but not before this share of the seconds.
 PART_SECONDS, PART_BYTES, LEAST_SHARE = 60.0, 64 << 20, 1 / 60
 
 
@@ -29,6 +29,28 @@ def resident_bytes() -> int:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     return 0
+
+
+class _Mallinfo2(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks",
+                     "uordblks", "fordblks", "keepcost")
+    ]  # fmt: skip
+
+
+def small_bytes() -> int:
+    """The memory that C and C++ have in small pieces, of which glibc says how much it is.
+
+    Arrays and tensors are large pieces, and Python's objects are in large pieces. Takes some
+    milliseconds where there are many. Another C library says nothing: then it is all memory.
+    """
+    try:
+        mallinfo2 = ctypes.CDLL(None).mallinfo2
+    except (OSError, AttributeError):
+        return resident_bytes()
+    mallinfo2.restype = _Mallinfo2
+    return int(mallinfo2().uordblks)
 
 
 def return_memory() -> None:
@@ -64,12 +86,14 @@ class Parts:
     def restart(self) -> None:
         """A part begins now, on this thread."""
         self._thread, self._due = threading.get_ident(), False
-        self._since, self._bytes = time.monotonic(), resident_bytes()
+        self._since = time.monotonic()
+        self._bytes, self._small = resident_bytes(), small_bytes()
 
     def look(self) -> None:
         """Finds out whether it is time to; called by another thread, now and then."""
         passed = time.monotonic() - self._since
         grown = resident_bytes() - self._bytes >= PART_BYTES
+        grown = grown and small_bytes() - self._small >= PART_BYTES
         enough = passed >= PART_SECONDS * (LEAST_SHARE if grown else 1)
         self._due = self._enabled and enough
 

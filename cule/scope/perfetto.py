@@ -109,8 +109,7 @@ def _read(part: Part) -> dict[str, Any]:
     path = activities_path(part.folder, part.name, part.number)
     if not path.exists():
         return {"schemaVersion": 1, "traceEvents": [], "baseTimeNanoseconds": 0}
-    events: list[Any] = []
-    return read_trace(path, events.append) | {"traceEvents": events}
+    return read_trace(path)
 
 
 def trace_of(parts: Sequence[Part]) -> dict[str, Any]:

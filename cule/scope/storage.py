@@ -194,14 +194,14 @@ def _read_about(path: Path) -> dict[str, Any]:
         raise InvalidValue(f"expected a recording's file, got {path}: {problem}") from problem
 
 
-def _cut_off(process: Process, seconds_before: float) -> None:
+def _cut_off(process: Process, part: Part) -> None:
     """Ends the window of a process that was killed at the last thing it noted."""
     times = [mark.time for thread in process.threads.values() for mark in thread.marks]
-    process.start = process.start or min(times, default=0)
+    process.start = min(times, default=part.after)
     process.end = max([process.start, *times])
     process.activities_missing = process.cut_off = True
-    seconds = process.seconds + seconds_before
-    what = f"of its last {process.seconds:.1f} s annotations" if seconds_before else "annotations"
+    seconds = process.seconds + part.seconds_before
+    what = f"of its last {process.seconds:.1f} s annotations" if part.number else "annotations"
     process.problems.append(
         f"expected a complete recording of process {process.name}, got one that was cut off after "
         f"{seconds:.1f} s, as when a program is killed: the report has {what} only, so that "
@@ -235,6 +235,7 @@ class Part:
         asked: when the wait for the GPU began at its end; None: it is not known.
         is_last: there is no part after it.
         seconds_before: how long the parts before it are together.
+        after: the end of the part before it; 0: there is none.
     """
 
     folder: Path
@@ -246,6 +247,7 @@ class Part:
     asked: int | None
     is_last: bool
     seconds_before: float
+    after: int
 
     def read(self) -> Process:
         """Its events; its problems are sentences."""
@@ -259,14 +261,15 @@ def _parts_of(folder: Path, name: str, about: dict[str, Any], called: str) -> li
     found: list[tuple[tuple[int, int] | None, int | None]] = list(windows)
     if not found and complete:
         found = [(window or (0, 0), about.get("asked"))]
-    if not complete and (not found or marks_path(folder, name, len(found)).exists()):
+    if not complete:
         found.append((None, None))
-    before = [0.0]
-    for edges, _ in found:
-        before.append(before[-1] + (0 if edges is None else (edges[1] - edges[0]) / 1e9))
+    before, ends = [0.0], [0]
+    for (start, end), _ in windows:
+        before.append(before[-1] + (end - start) / 1e9)
+        ends.append(end)
     return [
         Part(folder, name, about, called, number, edges, asked, number == len(found) - 1,
-             before[number])
+             before[number], ends[number])
         for number, (edges, asked) in enumerate(found)
     ]  # fmt: skip
 
@@ -297,7 +300,7 @@ def _read_part(part: Part) -> Process:
         process.pthreads[about["thread_before_fork"]] = process.main
     _read_marks(process, marks_path(part.folder, name, part.number))
     if part.window is None:
-        _cut_off(process, part.seconds_before)
+        _cut_off(process, part)
     path = activities_path(part.folder, name, part.number)
     if part.window is not None and path.exists():
         try:

@@ -141,7 +141,7 @@ def _heading(one: Analysed) -> str:
         if iterations
         else ""
     )
-    taken = one.recorded_seconds - one.seconds
+    taken = round(one.recorded_seconds - one.seconds, 9)
     corrected = f"; {1e3 * taken:.1f} ms of book-keeping were taken out" if taken else ""
     above = f" (started by {process.parent})" if process.parent else ""
     paused = sum(end - start for start, end in process.pauses) / 1e9

@@ -80,7 +80,7 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
     ),
     "design/scope.md": (
         "1 2 3 32 2021",
-        ["thread twice a", "be twice as"],
+        ["thread twice a", "be twice as", "takes 10 us an"],
         DECIDED,
     ),
     "design/tia_instruction_buffer.md": (

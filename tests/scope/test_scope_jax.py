@@ -20,6 +20,7 @@ from cule.scope.boundary import Boundaries, levels_of, parse_boundary
 from cule.scope.collect import Collected
 from cule.scope.jax_calls import JaxCalls
 from cule.scope.recording import Recording
+from cule.scope.storage import parts_in
 from tests.scope.planted import Ledger, cells_of_iterations, simulate, spin
 
 jax = pytest.importorskip("jax")
@@ -181,7 +182,10 @@ def test_jax_that_is_imported_during_a_recording_is_recorded(tmp_path):
     subprocess.run([sys.executable, str(program), str(tmp_path / "scope")], cwd=ROOT, check=True)
     recording = Recording(tmp_path / "scope")
     calls = Counter(
-        call.name for lane in recording.processes[0].lanes for call in lane.thread.calls
+        call.name
+        for part in parts_in(tmp_path / "scope")[0]
+        for thread in part.read().threads.values()
+        for call in thread.calls
     )
     assert sum(count for name, count in calls.items() if name.startswith("PjitFunction")) >= 3
     assert backend_of(recording)["act"] > 0
