@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter_ns
@@ -38,6 +39,7 @@ class Instruments:
         levels: of boundaries besides the known ones (boundary.levels_of).
         problems: gets sentences about errors.
         in_parts: whether a long recording is written in parts while the program runs.
+        thread: the identity of the thread that writes them.
         on_part: called when a part has been written, but for the last one.
 
     Attributes:
@@ -47,16 +49,18 @@ class Instruments:
 
     def __init__(
         self, folder: Path, name: str, kinds: frozenset[str], levels: Mapping[str, str],
-        problems: list[str], in_parts: bool, on_part: Callable[[], None],
+        problems: list[str], in_parts: bool, thread: int | None, on_part: Callable[[], None],
     ):  # fmt: skip
         self.folder, self.name, self.kinds, self.problems = folder, name, kinds, problems
-        self.collected, self.parts = Collected(), Parts(self._begin_part, in_parts)
+        self.collected, self.parts = Collected(), Parts(self._begin_part, in_parts, thread)
         self._offset, self._on_part = clock_offset(), on_part
         self._boundaries = Boundaries(self.collected, levels)
         self._jax = JaxCalls(self.collected, self._offset, self._boundaries.timed)
         self._activities: Activities | None = None
         self._writer: Writer | None = None
         self._recording, self._begun = False, 0
+        # Held while a part ends, as another thread may end the recording meanwhile.
+        self._changing = threading.RLock()
         # What ends those that were started, the last one first.
         self._ends: list[Callable[[], None]] = []
 
@@ -118,7 +122,8 @@ class Instruments:
 
     def end_window(self) -> tuple[int, int]:
         """Waits for the GPU; returns the time after that and before."""
-        self._recording = False
+        with self._changing:
+            self._recording = False
         asked = self.now()
         synchronize()
         end = self.now()
@@ -132,8 +137,11 @@ class Instruments:
         Args:
             annotation: one that begins now.
         """
-        if not self._recording or self._writer is None:
-            return
+        with self._changing:
+            if self._recording and self._writer is not None:
+                self._write_part(self._writer, annotation)
+
+    def _write_part(self, writer: Writer, annotation: Annotation) -> None:
         asked = self.now()
         synchronize()
         window, number = [self._begun, self.now(), asked], len(self.parts.windows)
@@ -142,7 +150,7 @@ class Instruments:
             if "boundaries" in self.kinds:
                 self._end_jax()
             self._end_activities()
-            self._writer.write(marks_path(self.folder, self.name, number + 1))
+            writer.write(marks_path(self.folder, self.name, number + 1))
             self._write_activities(number)
             self.parts.windows.append(window)
             self._on_part()

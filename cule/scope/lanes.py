@@ -95,7 +95,9 @@ class Lane:
 
 def _say_what_was_left_open(process: Process, lane: Lane) -> None:
     left = list(lane.owners.left_open)
-    if not process.cut_off and not process.goes_on:
+    # The window of a process that was started is another one's, and may end in the middle.
+    followed = process.about.get("root") is not None
+    if not (process.cut_off or process.goes_on or followed):
         # What was open before the recording may well be open after it.
         left += [mark.name for mark in lane.owners.open_at_end if mark.time >= process.start]
     for name in dict.fromkeys(left):

@@ -72,21 +72,20 @@ class Parts:
     Args:
         begin: begins a new part, within the begin of an annotation.
         enabled: whether there are parts.
+        thread: the identity of the thread whose annotations count.
 
     Attributes:
         windows: begin, end and begin of the wait for the GPU of each part that has ended.
     """
 
-    def __init__(self, begin: Callable[[Annotation], None], enabled: bool):
+    def __init__(self, begin: Callable[[Annotation], None], enabled: bool, thread: int | None):
         self.windows: list[list[int]] = []
-        self._begin, self._enabled, self._due = begin, enabled, False
-        self._thread = threading.get_ident()
+        self._begin, self._enabled, self._thread = begin, enabled, thread
         self.restart()
 
     def restart(self) -> None:
-        """A part begins now, on this thread."""
-        self._thread, self._due = threading.get_ident(), False
-        self._since = time.monotonic()
+        """A part begins now."""
+        self._due, self._since = False, time.monotonic()
         self._bytes, self._small = resident_bytes(), small_bytes()
 
     def look(self) -> None:
@@ -101,7 +100,7 @@ class Parts:
         """Has a new part begun if it is time to."""
         if not self._due or threading.get_ident() != self._thread:
             return
-        _, opened = open_annotations()[self._thread]
+        _, opened = open_annotations()[threading.get_ident()]
         operations = [one for one in opened if one.kind == "operation"]
         if not operations or operations == [annotation]:
             self._begin(annotation)

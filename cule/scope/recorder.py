@@ -96,8 +96,11 @@ class Recorder:
         self._claim = prepare(folder, self.name, overwrite)
         self.complete, self.problems = False, list(filter(None, [missing_gpu()]))
         levels = levels_of(boundaries)
+        # A followed process's recording may be begun by the thread that looks for the window.
+        follows = followed is not None
+        identity = threading.main_thread().ident if follows else threading.get_ident()
         self._recording = Instruments(
-            folder, self.name, self.instruments, levels, self.problems, in_parts,
+            folder, self.name, self.instruments, levels, self.problems, in_parts, identity,
             lambda: write_about(folder, self.name, self._about("recording")),
         )  # fmt: skip
         if thread is not None:

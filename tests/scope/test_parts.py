@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import resource
 import signal
@@ -49,11 +50,11 @@ def iterate(count):
                     x.sum()
 
 
-def calls_into_torch(recording):
+def calls_into_torch(recording, process="main"):
     """How often each operation went into torch."""
     found = {}
     for one in recording.transitions():
-        if one.target == "backend" and one.operation in ("adds", "sums"):
+        if (one.process, one.target) == (process, "backend") and one.operation in ("adds", "sums"):
             found[one.operation] = found.get(one.operation, 0) + one.count
     return found
 
@@ -120,6 +121,30 @@ def test_another_threads_operation_goes_on_over_parts(tmp_path, short_parts):
     assert waited > 0.8 * recording.processes[0].process.seconds
     calls = {row.calls for row in of_loader if row.operation == "loading"}
     assert calls == {1}
+
+
+def test_a_forks_recording_has_parts_too(tmp_path, short_parts):
+    """The root's window ends while the fork may be about to write one."""
+    with record(tmp_path) as recording:
+        worker = multiprocessing.get_context("fork").Process(target=iterate, args=(60,))
+        worker.start()
+        worker.join()
+        other = multiprocessing.get_context("fork").Process(target=iterate, args=(10_000,))
+        other.start()
+        path, until = storage.about_path(tmp_path, f"main.{other.pid}"), time.monotonic() + 120
+        while not path.exists() or len(json.loads(path.read_bytes())["parts"]) < 3:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    other.kill()
+    other.join()
+    _, first, second = recording.processes
+    assert recording.problems == []
+    for one in (first, second):
+        assert len(one.process.about["parts"]) > 2
+    found = calls_into_torch(recording, first.process.name)
+    assert found == {"adds": 60 * ADDS, "sums": 60 * SUMS} and first.process.iterations == 60
+    found = calls_into_torch(recording, second.process.name)
+    assert found["adds"] >= ADDS * (second.process.iterations - 1) > 0
 
 
 def test_an_operation_that_stays_open_has_no_parts_within(tmp_path, short_parts):
@@ -242,7 +267,7 @@ def test_a_part_ends_by_time_or_by_memory(monkeypatch, seconds, grown, due):
     monkeypatch.setattr(parts.time, "monotonic", lambda: now[0])
     for name in ("resident_bytes", "small_bytes"):
         monkeypatch.setattr(parts, name, lambda: 5000 + (now[0] > 100) * grown)
-    one = parts.Parts(begun.append, True)
+    one = parts.Parts(begun.append, True, threading.get_ident())
     now[0] += seconds
     one.look()
     annotation = operation("a")
