@@ -20,7 +20,7 @@ from cule.scope.annotations import Annotation, open_annotations
 
 # A part ends after so many seconds, or when C and C++ have so many bytes more in small pieces than
 # at its begin, as profilers do; but not before this share of the seconds.
-PART_SECONDS, PART_BYTES, LEAST_SHARE = 60.0, 64 << 20, 1 / 60
+PART_SECONDS, PART_BYTES, LEAST_SHARE = 60.0, 64 << 20, 1 / 240
 
 
 def resident_bytes() -> int:
