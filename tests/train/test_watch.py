@@ -160,7 +160,7 @@ def test_end_of_a_training_is_three_lines(tmp_path):
     row = {
         "algorithm": "PPO", "game": "pong", "frames": 10_000_000, "updates": 1_234,
         "seconds": 61.25, "fps": 163_265.3, "score": 18.5, "score_deviation": 1.25,
-        "eval_episodes": 32,
+        "eval_episodes": 32, "eval_emulator": "ale-py",
     }  # fmt: skip
     first, score, where = result.summary(row, tmp_path, "examples.ppo.ppo").splitlines()
     assert first == (
