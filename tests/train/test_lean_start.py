@@ -23,8 +23,8 @@ import json, sys
 from {module} import {algorithm}, Args
 from cule import train
 train.train({algorithm}, Args(
-    num_envs=20, total_frames=30_000, eval_episodes=2, eval_max_frames=200, device="cpu", plot=False,
-    tensorboard=False, progress=False, optimizer={optimizer!r}, folder={folder!r}))
+    num_envs=20, total_frames=30_000, eval_episodes=2, eval_max_frames=200, device="cpu",
+    plot=False, tensorboard=False, progress=False, optimizer={optimizer!r}, folder={folder!r}))
 print(json.dumps(sorted(sys.modules)))
 """
 
