@@ -12,9 +12,8 @@ from typing import Any
 
 from cule.bench.cases import MODES
 from cule.bench.rows import Row
-from cule.disk.files import replacing
 from cule.errors import InvalidValue
-from cule.programs.figures import new_figure
+from cule.programs.figures import new_figure, save_figure
 
 PANEL_WIDTH, HEIGHT = 6.4, 4.8  # inches
 GROUP_WIDTH = 0.8  # of the distance between two numbers of envs
@@ -74,12 +73,7 @@ def plot(rows: Iterable[Row], path: Path) -> None:
         axes.grid(axis="y", which="both", alpha=0.3)
     all_axes[0].set_ylabel("emulated frames per second")
     figure.legend(legend.values(), legend.keys(), loc="outside lower center", fontsize="small")
-    try:
-        with replacing(path) as file:
-            figure.savefig(file, format=path.suffix[1:])
-    except OSError as problem:
-        wanted = "expected --plot to name a file that can be written"
-        raise InvalidValue(f"{wanted}, got {path}: {problem.strerror}") from problem
+    save_figure(figure, path, dpi="figure")
 
 
 def draw_boxes(

@@ -33,15 +33,21 @@ def new_figure(path: Path, option: str = "--plot") -> Any:
     return figure
 
 
-def save_figure(figure: Any, path: Path, option: str = "--plot") -> None:
+def save_figure(figure: Any, path: Path, option: str = "--plot", *, dpi: float | str = 150) -> None:
     """Writes a figure of new_figure, completely or not at all.
+
+    Args:
+        figure: the figure.
+        path: the file, in the format that its suffix names.
+        option: the option that names it.
+        dpi: dots per inch; "figure": the figure's own.
 
     Raises:
         ValueError: the file cannot be written.
     """
     try:
         with replacing(path) as file:
-            figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+            figure.savefig(file, format=path.suffix[1:].lower(), dpi=dpi)
     except OSError as problem:
         raise InvalidValue(
             f"expected {option} to name a file that can be written, got {path}: {problem.strerror}"

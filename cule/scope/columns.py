@@ -1,4 +1,4 @@
-"""The calls of a thread as columns: a hundredth of the objects, for recordings of many events."""
+"""The calls of a thread as columns instead of objects, for recordings of many events."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import numpy as np
 
 from cule.scope.events import LEVELS, Call
 
-# The columns that are numbers, in the order of Call's fields; `level` is a place in LEVELS, and
-# `name` one in `names`.
 _LEVEL_OF = {level: place for place, level in enumerate(LEVELS)}
 
 
 class Calls:
-    """Calls of a thread, in the order of their starts, outer ones first. They are not changed.
+    """Calls of a thread, in the order of their starts, outer ones first.
 
     Attributes:
         start: (n,) int64, nanoseconds, as all of Call.

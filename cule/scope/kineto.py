@@ -86,7 +86,6 @@ class _CallRows:
         self._levels = {cat: LEVELS.index(level) for cat, level in CALL_LEVELS.items()}
         # Begins and lengths in microseconds, levels, names, threads, correlations.
         self.columns: tuple[list[Any], ...] = ([], [], [], [], [], [])
-        self._appends = tuple(column.append for column in self.columns)
 
     def add(self, event: dict[str, Any], category: str) -> None:
         """Adds a call.
@@ -103,13 +102,9 @@ class _CallRows:
         if type(correlation) is not int or abs(correlation) >= _MOST_CORRELATION:
             raise InvalidValue(f"{repr(correlation)[:40]} is no correlation")
         name, thread = self.names[event["name"]], self.threads[event["tid"]]
-        to_begin, to_length, to_level, to_name, to_thread, to_correlation = self._appends
-        to_begin(begin)
-        to_length(length)
-        to_level(self._levels[category])
-        to_name(name)
-        to_thread(thread)
-        to_correlation(correlation)
+        values = begin, length, self._levels[category], name, thread, correlation
+        for column, value in zip(self.columns, values, strict=True):
+            column.append(value)
 
     def add_to(self, process: Process, base: int, operators: Operators) -> list[Exception]:
         """Gives threads their calls within the process's window; returns what is damaged.
@@ -167,37 +162,25 @@ def add_trace(process: Process, path: Path) -> None:
         OSError: the file cannot be read.
         ValueError: it is cut off or no trace.
     """
-    calls, damaged = _CallRows(), list[Exception]()
-    works: list[tuple[dict[str, Any], str]] = []
-
-    def add(event: Any) -> None:
+    trace, operators = read_operators(path)
+    base, calls, damaged = trace["baseTimeNanoseconds"], _CallRows(), list[Exception]()
+    shared: dict[Any, Any] = {}
+    for event in trace["traceEvents"]:
         try:
             if event.get("ph") != "X":
-                return
+                continue
             category = event.get("cat")
             if category in CALL_LEVELS:
                 calls.add(event, category)
             elif category in WORK_KINDS:
-                works.append((event, WORK_KINDS[category]))
+                work = _work(event, WORK_KINDS[category], base)
+                if work.end > process.start and work.start < process.end:
+                    # Kernels have few names and grids, of which each is one object.
+                    work.name = shared.setdefault(work.name, work.name)
+                    work.grid = shared.setdefault(work.grid, work.grid)
+                    process.work.append(work)
         except DAMAGE as problem:
             damaged.append(problem)
-
-    trace, operators = read_operators(path)
-    base = trace["baseTimeNanoseconds"]
-    for event in trace["traceEvents"]:
-        add(event)
-    shared: dict[Any, Any] = {}
-    for event, kind in works:
-        try:
-            work = _work(event, kind, base)
-        except DAMAGE as problem:
-            damaged.append(problem)
-            continue
-        if work.end > process.start and work.start < process.end:
-            # Kernels have few names and grids, of which each is one object.
-            work.name = shared.setdefault(work.name, work.name)
-            work.grid = shared.setdefault(work.grid, work.grid)
-            process.work.append(work)
     damaged += calls.add_to(process, base, operators)
     if damaged:
         process.problems.append(

@@ -1,8 +1,8 @@
 """Long recordings are written in parts while the program runs, so that they fit into memory.
 
-torch's profiler keeps each of its events: 200 bytes while it runs, and 2 KB when it ends. So
-from time to time a recording ends its profiles, writes them, and begins new ones. Meanwhile the
-program waits, which is not in the recording: each part has a window of its own.
+torch's profiler keeps each of its events: 200 bytes while it runs, and 2 KB when it ends. So from
+time to time a recording ends its profiles, writes them, and begins new ones. Meanwhile the program
+waits, which is not in the recording: each part has a window of its own.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def trace_of(parts: Sequence[Part]) -> dict[str, Any]:
     trace: dict[str, Any] = {}
     events: list[Any] = []
     titles: dict[str, dict] = {}
-    tracks: dict[str, int] = defaultdict(lambda: _FIRST_TRACK + len(KINDS) * (1 + len(tracks)))
+    tracks: dict[str, int] = defaultdict(lambda: _FIRST_TRACK + len(KINDS) * len(tracks))
     steps: Counter[str] = Counter()
     for part in parts:
         of_part, process = _read(part), part.read()
@@ -163,9 +163,9 @@ def write_traces(processes: Sequence[Sequence[Part]], path: Path) -> list[Path]:
         ValueError: a file cannot be written, or Kineto's part cannot be read.
     """
     written = []
+    several = len(processes) > 1
     for parts in processes:
         head, dot, tail = path.name.partition(".")
-        several = len(processes) > 1
         target = path.with_name(f"{head}-{parts[0].called}{dot}{tail}") if several else path
         content = json.dumps(trace_of(parts)).encode()
         try:

@@ -1,7 +1,7 @@
 """The overlap sweep: gives each instant of a lane to one operation, resource and level.
 
 After RL-Scope, section 3.3. design/scope.md has the rules, and tests/scope/walk.py walks from event
-to event as they say; this does the same with whole columns, which takes a fiftieth of the time.
+to event as they say; this does the same with whole columns, which takes a small part of the time.
 Times are integers, so that the cells of a lane add up to its window exactly.
 """
 
@@ -190,7 +190,7 @@ class _Sweep:
         states.add(self.waits.on_at(times).astype(np.int64))
         for toggles in of_gpu:
             states.add(toggles.on_at(times).astype(np.int64))
-        for (owner, level, waits, *on), spent in states.sums(lengths):
+        for (owner, level, waits, *on), (spent,) in states.sums(lengths):
             present = [key for key, one in zip((*self.running, *self.coming), on, strict=True)
                        if one]  # fmt: skip
             count = sum(on[: len(self.running)])
@@ -214,7 +214,7 @@ class _Sweep:
 
     def _add_transitions(self, cells: Cells) -> None:
         """Counts the calls that begin, by the level from which they do."""
-        calls, now = self.entering, np.maximum(self.entering.start, self.start)
+        calls, now = self.entering, self.entering.start
         if not len(calls):
             return
         owner = self.owned.at(now)
@@ -230,7 +230,7 @@ class _Sweep:
         states = _Numbered()
         for column in (owner, resource, level, calls.level):
             states.add(column[changes].astype(np.int64))
-        for (of, what, source, target), count in states.sums(np.ones(changes.sum(), np.int64)):
+        for (of, what, source, target), (count,) in states.sums(np.ones(changes.sum(), np.int64)):
             place = (self.owned.keys[of], ("cpu", "both", "none")[what], LEVELS[source],
                      LEVELS[target])  # fmt: skip
             cells.transitions[place] += count
@@ -238,12 +238,9 @@ class _Sweep:
         of_apis.add(owner[apis])
         of_apis.add(calls.name[apis].astype(np.int64))
         of_api = calls.take(apis)
-        counts = of_apis.sums(np.ones(len(of_api), np.int64))
-        for (counted, count), (_, spent) in zip(
-            counts, of_apis.sums(of_api.end - of_api.start), strict=True
-        ):
-            of, name = counted
-            cells.apis[self.owned.keys[of], of_api.names[name]] = [count, spent]
+        ones = np.ones(len(of_api), np.int64)
+        for (of, name), sums in of_apis.sums(ones, of_api.end - of_api.start):
+            cells.apis[self.owned.keys[of], of_api.names[name]] = sums
 
 
 # Numbers of states above this are replaced by those that there are.
@@ -260,22 +257,24 @@ class _Numbered:
         """Adds a column of whole numbers from 0 on."""
         self._columns.append(column)
 
-    def sums(self, amounts: np.ndarray) -> list[tuple[tuple[int, ...], int]]:
-        """Each different state, with the sum of its amounts, which are exact below 2**53."""
-        if not len(amounts):
+    def sums(self, *amounts: np.ndarray) -> list[tuple[tuple[int, ...], list[int]]]:
+        """Each different state, with the sums of its amounts, which are exact below 2**53."""
+        if not len(amounts[0]):
             return []
-        number = np.zeros(len(amounts), np.int64)
+        number = np.zeros(len(amounts[0]), np.int64)
         for column in self._columns:
             number = number * (int(column.max()) + 1) + column
             if number.max() >= _MANY:
                 number = np.unique(number, return_inverse=True)[1]
-        there = np.bincount(number) > 0
-        first = np.zeros(len(there), np.int64)
+        first = np.zeros(number.max() + 1, np.int64)
         first[number] = np.arange(len(number))
-        totals = np.bincount(number, weights=amounts)
+        totals = [np.bincount(number, weights=one) for one in amounts]
         return [
-            (tuple(int(column[place]) for column in self._columns), int(total))
-            for place, total in zip(first[there].tolist(), totals[there].tolist(), strict=True)
+            (
+                tuple(int(column[first[place]]) for column in self._columns),
+                [int(total[place]) for total in totals],
+            )
+            for place in np.flatnonzero(np.bincount(number))
         ]
 
 

@@ -6,8 +6,11 @@ told to. So the truth is what the program's own clock says, which it reads at ea
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import torch
 
@@ -96,3 +99,44 @@ def cells_of_iterations(one: Analysed) -> list[Counter[tuple[str, str]]]:
             of_iteration[key.operation, level] += float(nanoseconds) / 1e9
         found.append(of_iteration)
     return found
+
+
+def record_iterations(
+    folder: Path, count: int, iterate: Callable[[Ledger], None]
+) -> tuple[list[Ledger], scope.record]:
+    """Records some iterations after a first one; their ledgers, and the recording."""
+    ledgers = []
+    with scope.record(
+        folder, iterations=count, boundaries=["tests.scope.planted_simulator"]
+    ) as recording:
+        for _ in range(count + 1):
+            with scope.iteration():
+                ledgers.append(Ledger())
+                ledgers[-1].at(scope.UNATTRIBUTED, "python")
+                iterate(ledgers[-1])
+                ledgers[-1].at("", "")
+    return ledgers[1:], recording
+
+
+def check_cells(
+    found: Sequence[Mapping[tuple[str, str], float]],
+    planted: Sequence[Mapping[tuple[str, str], float]],
+) -> int:
+    """Checks that each cell of the median iteration is within two percent or 0.2 ms.
+
+    Args:
+        found: seconds by cell in each iteration, by the recording.
+        planted: the same by the program's own clock.
+
+    Returns:
+        How many cells there are.
+    """
+    cells = {cell for ledger in planted for cell in ledger} - {("", "")}
+    for cell in cells:
+        wanted = statistics.median(ledger[cell] for ledger in planted)
+        differences = [
+            of_iteration[cell] - ledger[cell]
+            for of_iteration, ledger in zip(found, planted, strict=True)
+        ]
+        assert abs(statistics.median(differences)) <= max(0.02 * wanted, 0.2e-3), cell
+    return len(cells)

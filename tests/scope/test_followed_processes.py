@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import threading
@@ -30,7 +29,7 @@ from cule.scope.imports import ImportHook
 from cule.scope.recording import Recording
 from cule.scope.rows import json_rows
 from cule.scope.table import processes_table, report
-from tests.scope.planted import cells_of_iterations
+from tests.scope.planted import cells_of_iterations, check_cells
 
 ROOT = Path(__file__).resolve().parents[2]
 FORK = multiprocessing.get_context("fork")
@@ -104,15 +103,11 @@ def test_each_cell_of_each_process_is_found_within_two_percent(tmp_path):
         ledgers = [json.loads(line) for line in path.read_text().splitlines()]
         found = cells_of_iterations(by_pid[int(path.stem)])
         assert len(found) == len(ledgers)
-        for cell in {cell for ledger in ledgers for cell in ledger}:
-            wanted = statistics.median(ledger[cell] for ledger in ledgers)
-            operation, level = cell.rsplit(" ", 1)
-            differences = [
-                of_iteration[operation, level] - ledger[cell]
-                for of_iteration, ledger in zip(found, ledgers, strict=True)
-            ]
-            assert abs(statistics.median(differences)) <= max(0.02 * wanted, 0.2e-3), cell
-            compared += 1
+        planted = [
+            {tuple(cell.rsplit(" ", 1)): spent for cell, spent in ledger.items()}
+            for ledger in ledgers
+        ]
+        compared += check_cells(found, planted)
     assert compared == 8 * len(list((tmp_path / "own").glob("*.jsonl")))
 
 

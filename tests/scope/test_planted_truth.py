@@ -7,12 +7,10 @@ iterations: so the median iteration counts, for each cell.
 
 from __future__ import annotations
 
-import statistics
-
 import pytest
 
 from cule import scope
-from tests.scope.planted import Ledger, cells_of_iterations, iterate
+from tests.scope.planted import cells_of_iterations, check_cells, iterate, record_iterations
 
 ITERATIONS = 15
 
@@ -20,33 +18,15 @@ ITERATIONS = 15
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
     """The program's own ledger of each iteration, and its recording."""
-    ledgers = []
-    folder = tmp_path_factory.mktemp("planted")
-    with scope.record(
-        folder, iterations=ITERATIONS, boundaries=["tests.scope.planted_simulator"]
-    ) as recording:
-        for _ in range(ITERATIONS + 1):
-            with scope.iteration():
-                ledgers.append(Ledger())
-                ledgers[-1].at(scope.UNATTRIBUTED, "python")
-                iterate(ledgers[-1])
-                ledgers[-1].at("", "")
-    return ledgers[1:], recording
+    return record_iterations(tmp_path_factory.mktemp("planted"), ITERATIONS, iterate)
 
 
 def test_each_cell_is_found_within_two_percent_or_a_fifth_of_a_millisecond(planted):
     ledgers, recording = planted
     found = cells_of_iterations(recording.processes[0])[-ITERATIONS:]
     cells = {cell for ledger in ledgers for cell in ledger.seconds} - {("", "")}
-    assert len(cells) == 8
     assert {cell for of_iteration in found for cell in of_iteration} == cells
-    for cell in cells:
-        wanted = statistics.median(ledger.seconds[cell] for ledger in ledgers)
-        differences = [
-            of_iteration[cell] - ledger.seconds[cell]
-            for of_iteration, ledger in zip(found, ledgers, strict=True)
-        ]
-        assert abs(statistics.median(differences)) <= max(0.02 * wanted, 0.2e-3), cell
+    assert check_cells(found, [ledger.seconds for ledger in ledgers]) == 8
 
 
 def test_phases_calls_and_transitions_are_found(planted):

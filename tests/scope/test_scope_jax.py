@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,14 @@ from cule.scope.collect import Collected
 from cule.scope.jax_calls import JaxCalls
 from cule.scope.recording import Recording
 from cule.scope.storage import parts_in
-from tests.scope.planted import Ledger, cells_of_iterations, simulate, spin
+from tests.scope.planted import (
+    Ledger,
+    cells_of_iterations,
+    check_cells,
+    record_iterations,
+    simulate,
+    spin,
+)
 
 jax = pytest.importorskip("jax")
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,27 +79,11 @@ def iterate(ledger: Ledger, x) -> None:
 
 
 def test_each_cell_is_found_within_two_percent_or_a_fifth_of_a_millisecond(tmp_path):
-    x, ledgers = jax.numpy.ones((256, 256)), []
-    with scope.record(
-        tmp_path, iterations=ITERATIONS, boundaries=["tests.scope.planted_simulator"]
-    ) as recording:
-        for _ in range(ITERATIONS + 1):
-            with scope.iteration():
-                ledgers.append(Ledger())
-                ledgers[-1].at(scope.UNATTRIBUTED, "python")
-                iterate(ledgers[-1], x)
-                ledgers[-1].at("", "")
+    x = jax.numpy.ones((256, 256))
+    ledgers, recording = record_iterations(tmp_path, ITERATIONS, partial(iterate, x=x))
     assert recording.problems == []
     found = cells_of_iterations(recording.processes[0])[-ITERATIONS:]
-    cells = {cell for ledger in ledgers for cell in ledger.seconds} - {("", "")}
-    assert len(cells) == 8
-    for cell in cells:
-        wanted = statistics.median(ledger.seconds[cell] for ledger in ledgers[1:])
-        differences = [
-            of_iteration[cell] - ledger.seconds[cell]
-            for of_iteration, ledger in zip(found, ledgers[1:], strict=True)
-        ]
-        assert abs(statistics.median(differences)) <= max(0.02 * wanted, 0.2e-3), cell
+    assert check_cells(found, [ledger.seconds for ledger in ledgers]) == 8
 
 
 def backend_of(recording: Recording, process: str = "main") -> dict[str, float]:
