@@ -33,13 +33,12 @@ def new_figure(path: Path, option: str = "--plot") -> Any:
     return figure
 
 
-def save_figure(figure: Any, path: Path, option: str = "--plot", *, dpi: float | str = 150) -> None:
-    """Writes a figure of new_figure, completely or not at all.
+def save_figure(figure: Any, path: Path, dpi: float | str = 150) -> None:
+    """Writes a figure of new_figure into the file that --plot names, completely or not at all.
 
     Args:
         figure: the figure.
         path: the file, in the format that its suffix names.
-        option: the option that names it.
         dpi: dots per inch; "figure": the figure's own.
 
     Raises:
@@ -50,5 +49,5 @@ def save_figure(figure: Any, path: Path, option: str = "--plot", *, dpi: float |
             figure.savefig(file, format=path.suffix[1:].lower(), dpi=dpi)
     except OSError as problem:
         raise InvalidValue(
-            f"expected {option} to name a file that can be written, got {path}: {problem.strerror}"
+            f"expected --plot to name a file that can be written, got {path}: {problem.strerror}"
         ) from problem
