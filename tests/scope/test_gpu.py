@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cule import scope
-from cule.scope import capture
+from cule.scope import capture, parts, storage
 from cule.scope.depths import gpu_use
 
 pytestmark = pytest.mark.gpu
@@ -104,6 +104,27 @@ def test_kernels_of_known_length_on_two_branches_of_a_graph(tmp_path, sleep, str
     recording = record_replays(tmp_path, captured(lambda: side_by_side(sleep, streams)))
     check_gpu_times(recording)
     assert {row.operation for row in recording.breakdown()} >= {"play", "learn", "log", "replay"}
+
+
+def test_parts_lose_nothing_of_graphs(tmp_path, monkeypatch, sleep, streams):
+    """Replays are still running when a part ends, and the next one has the same graph."""
+    monkeypatch.setattr(parts, "PART_SECONDS", 0.05)
+    monkeypatch.setattr(storage, "SECONDS_BETWEEN_WRITES", 0.005)
+    scope.mark_graphs()
+    graph, replays = captured(lambda: side_by_side(sleep, streams)), 60
+    with scope.record(tmp_path) as recording:
+        for _ in range(replays):
+            with scope.iteration(), scope.operation("replay"):
+                graph.replay()
+        with scope.operation("end"):
+            torch.cuda.synchronize()
+    assert len(recording.processes[0].process.about["parts"]) > 2
+    assert recording.problems == []
+    found = {one.operation: one for one in recording.gpu()}
+    for operation, (milliseconds, alone) in WANTED.items():
+        seconds = (found[operation].seconds, found[operation].alone_seconds)
+        wanted = (1e-3 * replays * milliseconds, 1e-3 * replays * alone)
+        assert seconds == pytest.approx(wanted, rel=0.02, abs=0.2e-3 * replays)
 
 
 def test_operations_in_a_graph_of_one_stream(tmp_path, sleep):

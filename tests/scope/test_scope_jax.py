@@ -268,3 +268,27 @@ def test_calls_without_annotations_are_not_kept_apart():
     Line.events = (Event("cule.scope thread 0", 0, 1), *Line.events)
     calls._add(Line(), 1000)
     assert lists.calls == [(905, 915, "backend", "f")]
+
+
+@pytest.mark.gpu
+def test_work_of_jax_on_a_gpu_is_its_operations(tmp_path):
+    """Products of known size: the GPU's time is nearly all of the wait for them."""
+    (device, *_) = jax.devices("gpu")
+    x = jax.device_put(np.full((4096, 4096), 1 / 4096, np.float32), device)
+    product = jax.jit(lambda x: jax.lax.fori_loop(0, 40, lambda _, y: y @ x, x))
+    product(x).block_until_ready()
+    waited = 0.0
+    with scope.record(tmp_path) as recording:
+        for _ in range(ITERATIONS):
+            with scope.iteration():
+                begin = time.perf_counter()
+                with scope.operation("act"):
+                    result = product(x)
+                with scope.operation("wait"):
+                    result.block_until_ready()
+                waited += time.perf_counter() - begin
+                with scope.operation("rest"):
+                    spin(0.005)
+    seconds = {one.operation: one.seconds for one in recording.gpu()}
+    assert recording.problems == [] and set(seconds) == {"act"}
+    assert 0.8 * waited < seconds["act"] <= waited
