@@ -79,11 +79,13 @@ class Instruments:
         if "boundaries" in self.kinds:
             self._boundaries.install()
             self._ends += [self.collected.note_waits, self._boundaries.uninstall]
-            self._jax.start()
-            self._ends.append(self._end_jax)
+        # torch's profiler first: only the first one that asks for it gets what GPUs do.
         if "activities" in self.kinds:
             self._begin_activities()
             self._ends.append(self._end_activities)
+        if "boundaries" in self.kinds:
+            self._jax.start()
+            self._ends.append(self._end_jax)
         if self.kinds:
             path = marks_path(self.folder, self.name)
             self._writer = Writer(path, self.collected, self._offset, self.parts.look)

@@ -73,7 +73,7 @@ class JaxCalls:
 
             jax_in_c, profiler = map(importlib.import_module, ("jaxlib._jax", "jaxlib._profiler"))
             options = ProfileOptions()
-            options.python_tracer_level, options.device_tracer_level = 0, 0
+            options.python_tracer_level = 0
             # Not jax.profiler.start_trace, which chooses JAX's devices before the program does.
             self._session = profiler.ProfilerSession(options)
             for name in _OF_NUMPY:

@@ -18,10 +18,14 @@ DAY = "2026-11-22-h200"
 H100, H200 = ("2026-11-24-h100", "2026-11-25-h100"), "2026-11-26-h200"
 # The file and the commit of the rows of the paper's tables and figures.
 PAPER = {
+    "figure3": ("2026-11-28-h200", "27dc557"),
     **dict.fromkeys(
-        ("table3", "figure3", "figure4", "figure5", "table4"), ("2026-11-28-h200", "27dc557")
+        ("table3", "figure4", "figure5", "table4"),
+        (("2026-11-28-h200", "2026-11-29-h200"), "27dc557 6bef8d5"),
     ),
-    "figure2": (("2026-11-28", "2026-11-27-h200"), "a3cc10c da64b5e"),
+    "figure2": (
+        ("2026-11-28", "2026-11-27-h200", "2026-11-29-h200"), "a3cc10c da64b5e 6bef8d5"
+    ),
 }  # fmt: skip
 COLUMN = {column.name: column for column in COLUMNS}
 

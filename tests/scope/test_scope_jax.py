@@ -290,5 +290,6 @@ def test_work_of_jax_on_a_gpu_is_its_operations(tmp_path):
                 with scope.operation("rest"):
                     spin(0.005)
     seconds = {one.operation: one.seconds for one in recording.gpu()}
-    assert recording.problems == [] and set(seconds) == {"act"}
-    assert 0.8 * waited < seconds["act"] <= waited
+    # Of the loop's copies Kineto does not say which call made them.
+    assert recording.problems == [] and set(seconds) <= {"act", scope.UNATTRIBUTED}
+    assert 0.7 * waited < seconds["act"] <= sum(seconds.values()) <= waited

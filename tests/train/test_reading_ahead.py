@@ -63,27 +63,35 @@ def test_two_at_most_are_there_at_the_same_time(ahead, most):
 
 
 @pytest.mark.parametrize(
-    ("room", "ahead", "at_once", "reads_ahead"),
+    ("room", "far", "ahead", "at_once", "reads_ahead"),
     [
-        (10_000, True, 64, False),  # all at once: nothing is left to be read
-        (1_000, False, 10, False),
-        (1_000, True, 8, True),
-        (110, True, 1, False),  # no room for another one
-        (120, True, 1, True),
+        (10_000, True, True, 64, False),  # all at once: nothing is left to be read
+        (1_000, True, False, 10, False),
+        (1_000, True, True, 8, True),
+        (1_000, False, True, 10, False),  # it is on the device
+        (110, True, True, 1, False),  # no room for another one
+        (120, True, True, 1, True),
     ],
 )
-def test_samples_at_once_fit_into_the_room(room, ahead, at_once, reads_ahead):
-    work = Work(64, 100, gathered=20)
+def test_samples_at_once_fit_into_the_room(room, far, ahead, at_once, reads_ahead):
+    work = Work(64, 100, gathered=20, far=far)
     assert work.fit(room, ahead=ahead) == work.at_once == at_once
     assert work.ahead is reads_ahead
     assert work.bytes == at_once * (120 if reads_ahead else 100) <= room
 
 
+def test_what_is_read_where_it_is_needs_memory_only_if_that_is_the_hosts():
+    near, far = (Work(64, 100, gathered=20, in_place=15, far=far) for far in (False, True))
+    assert (near.bytes, far.bytes) == (6_400, 64 * 115)
+    assert (near.fit(1_000, ahead=True), far.fit(1_000, ahead=True)) == (10, 7)
+    assert far.bytes == 7 * 135
+
+
 def test_what_cannot_be_read_ahead_never_is():
-    work = Work(64, 100)
+    work = Work(64, 100, far=True)
     work.fit(1_000, ahead=True)
     assert (work.at_once, work.ahead) == (10, False)
-    limited = Work(64, 100, limit=5, gathered=20)
+    limited = Work(64, 100, limit=5, gathered=20, far=True)
     limited.fit(1_000, ahead=True)
     assert (limited.at_once, limited.ahead) == (5, True)
 

@@ -30,13 +30,16 @@ class LossProbe:
             "grad_norm".
         used: the parts of a batch that it reads.
         bytes_each: the most bytes in use of a row, at any moment of the loss and its gradient.
-        gathered_each: those of the parts that it reads, but for stacks that are read in place.
+        gathered_each: bytes of the parts that it reads of a row.
+        in_place_each: those of stacks among them that are read where they are, which are no bytes
+            in use.
     """
 
     names: tuple[str, ...]
     used: tuple[str, ...]
     bytes_each: int
     gathered_each: int
+    in_place_each: int
 
 
 def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
@@ -63,8 +66,9 @@ def probe_loss(p: Parts, nets: Nets, rows: Rows) -> LossProbe:
         each = bytes_each(needs, needs_more, more - few)
     names = (*(name for name in values if name not in ("loss", "priorities")), "grad_norm")
     parts: list[torch.Tensor] = [getattr(batch, name) for name in batch.asked]
-    gathered = sum(part.nbytes for part in parts if held(part) is part) // few
-    return LossProbe(names, tuple(sorted(batch.asked)), each, gathered)
+    gathered = sum(part.nbytes for part in parts) // few
+    in_place = sum(part.nbytes for part in parts if held(part) is None) // few
+    return LossProbe(names, tuple(sorted(batch.asked)), each, gathered, in_place)
 
 
 def _computed(

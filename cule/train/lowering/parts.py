@@ -17,6 +17,8 @@ from cule.train.lowering.memories import Memories
 from cule.train.lowering.networks import Networks, Optimizers, by_name
 from cule.train.lowering.sandbox import Sandbox
 from cule.train.lowering.versions import Versions
+from cule.train.nn import kernels
+from cule.train.nn.frame_ring import FrameRing
 from cule.train.plan.domain import Domain
 from cule.train.plan.index import Index
 from cule.train.plan.polyhedra import most_indices
@@ -150,13 +152,19 @@ class Parts:
             modules = [self.collector.compiled(module) for module in modules]
         return by_name(names, modules)
 
-    def blank(self, access: Access) -> Blank:
-        """A window of zeros in the shape of an access, for a call before there is a plan."""
-        recurrent = access.recurrent
+    def blank(self, access: Access) -> Window:
+        """A window of zeros in the shape of an access, for a call before there is a plan.
+
+        Stacks that a plan's reads do not put together are not put together here either.
+        """
+        recurrent, count = access.recurrent, most_indices(access, Domain(), "the algorithm")
         n, *rest = recurrent.shape
         stacked = [recurrent.stack, *rest] if recurrent.stack > 1 else rest
         one = torch.zeros((1, 1, *stacked), dtype=recurrent.dtype, device=self.device)
-        return Blank(one.expand(most_indices(access, Domain(), "the algorithm"), n, *stacked))
+        if recurrent.deferred and recurrent.store is FrameRing and kernels.serve(one):
+            slots = torch.zeros(count, dtype=torch.int64, device=self.device)
+            return Window(FrameRing.black(recurrent, self.device), slots)
+        return Blank(one.expand(count, n, *stacked))
 
     def zeros(self, access: Access) -> torch.Tensor:
         """Zeros in the shape of a value that is read, likewise."""

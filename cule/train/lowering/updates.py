@@ -138,7 +138,7 @@ def _work(p: Parts, rows: Rows, probe: LossProbe) -> Work:
     limit = max(1, chunk // rows.observations_each)
     least = rows.count if learning.whole else 1
     return Work(
-        rows.count, probe.bytes_each, least=least, limit=limit, gathered=probe.gathered_each
+        rows.count, probe.bytes_each, least, limit, probe.gathered_each, probe.in_place_each
     )
 
 

@@ -6,6 +6,7 @@ ale-py.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -73,6 +74,17 @@ class FrameRing(nn.Module):
         part.register_buffer("back", self.back)
         part.register_buffer("envs", torch.arange(part.num_envs, device=self.age.device))
         return part
+
+    @classmethod
+    def black(cls, recurrent: Recurrent, device: torch.device) -> FrameRing:
+        """A ring of one slot in which all frames are black, with the memory of one env's."""
+        first = dataclasses.replace(recurrent, shape=(1, *recurrent.shape[1:]))
+        ring = cls(first, 1, device, host=False)
+        ring.num_envs = recurrent.shape[0]
+        ring.words = ring.words.expand(-1, ring.num_envs, -1)
+        ring.age = torch.zeros((1, ring.num_envs), dtype=torch.int64, device=device)
+        ring.envs = torch.arange(ring.num_envs, device=device)
+        return ring
 
     @staticmethod
     def bytes_of(recurrent: Recurrent, length: int) -> int:

@@ -63,6 +63,21 @@ def no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def workspaces_of_its_own() -> Iterator[None]:
+    """In a `with` block, libraries' workspaces are new, and none is kept for later.
+
+    torch keeps a workspace of cuBLAS (32 MB on an H100) for each stream. One that a capture made
+    would lie in the graph's memory: it would still be used once the graph is freed
+    (https://github.com/pytorch/pytorch/issues/193402), and hold that memory for ever.
+    """
+    torch._C._cuda_clearCublasWorkspaces()
+    try:
+        yield
+    finally:
+        torch._C._cuda_clearCublasWorkspaces()
+
+
 class CudaStreams:
     """Streams of a GPU.
 
@@ -83,9 +98,8 @@ class CudaStreams:
         self.main, self.side = makers or (functools.partial(anywhere, priority=-1), anywhere)
         self.sides = [self.side() for _ in range(count)]
         # For each stream that is captured: on which stream, and the last graph.
-        self._captures: dict[
-            torch.cuda.Stream, tuple[torch.cuda.Stream, weakref.ref[torch.cuda.CUDAGraph]]
-        ] = {}
+        self._on: dict[torch.cuda.Stream, torch.cuda.Stream] = {}
+        self._last: dict[torch.cuda.Stream, weakref.ref[torch.cuda.CUDAGraph]] = {}
 
     def _stream(self, stream: int) -> torch.cuda.Stream:
         return self.sides[stream - 1] if stream else torch.cuda.current_stream(self.device)
@@ -105,18 +119,17 @@ class CudaStreams:
     def capture(self, function: Callable[[], None]) -> Callable[[], None]:
         """See Streams."""
         current, graph = torch.cuda.current_stream(self.device), torch.cuda.CUDAGraph()
-        own, last = self._captures.get(current, (None, None))
+        if current not in self._on:
+            self._on[current] = self.side() if current in self.sides else self.main()
+        own, last = self._on[current], self._last.get(current)
         earlier = None if last is None else last()
-        if own is None or earlier is None:
-            # A stream of its own, as cuBLAS's workspace belongs to the stream of the capture and
-            # is freed with the pool (https://github.com/pytorch/pytorch/issues/193402).
-            own = self.side() if current in self.sides else self.main()
-        self._captures[current] = own, weakref.ref(graph)
+        self._last[current] = weakref.ref(graph)
         # Graphs of a stream never run at the same time, so they share their memory. Other threads
         # may use CUDA during the capture.
         pool = None if earlier is None else earlier.pool()
         with (
             no_garbage_collection(),
+            workspaces_of_its_own(),
             torch.cuda.graph(graph, pool, own, capture_error_mode="thread_local"),
         ):
             function()

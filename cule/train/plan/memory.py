@@ -65,10 +65,6 @@ class Memory:
         """Bytes of all rings on the device."""
         return sum(one.bytes for one in self.allocations.values())
 
-    def is_on_host(self, recurrent: Recurrent) -> bool:
-        """Whether a Recurrent's ring is in the host's memory."""
-        return recurrent in self.allocations and self.allocations[recurrent].host
-
 
 def slots_of(early: Early) -> int:
     """The slots for indices that are kept: one for all before 0, theirs, and one for all later."""
@@ -126,9 +122,8 @@ def plan_memory(
     needed = sum(work.bytes for work in works)
     if budget is None or fixed + memory.ring_bytes + needed <= budget:
         return memory
-    least = sum(work.least_bytes for work in works)
-    _swap(memory, polyhedra, groups, sure, least)
-    _chunk(memory, program, least, ahead=ahead)
+    _swap(memory, program, polyhedra, groups, sure)
+    _chunk(memory, program, ahead=ahead)
     return memory
 
 
@@ -145,26 +140,33 @@ def _share_positions(allocations: dict[Recurrent, Allocation]) -> None:
         allocations[recurrent].length = longest
 
 
+def _least_bytes(program: Program) -> int:
+    """Bytes that operations need for a while with the smallest chunks."""
+    return sum(o.work.least_bytes for o in program.operations if o.work is not None)
+
+
 def _swap(
     memory: Memory,
+    program: Program,
     polyhedra: Polyhedra,
     groups: Sequence[Group],
     sure: isl.UnionMap,
-    least: int,
 ) -> None:
     """Moves the largest rings to the host until what is left fits beside the smallest chunks."""
     assert memory.budget is not None
-    while memory.fixed + memory.ring_bytes + least > memory.budget:
+    while (least := memory.fixed + memory.ring_bytes + _least_bytes(program)) > memory.budget:
         left = [r for r in memory.allocations if not memory.allocations[r].host]
         gains = {r: _on_host(memory.allocations[r], r, polyhedra, groups, sure) for r in left}
         best = max(left, key=lambda r: memory.allocations[r].bytes - gains[r].bytes, default=None)
         if best is None or gains[best].bytes >= memory.allocations[best].bytes:
             raise InvalidValue(
-                "expected a memory budget of at least "
-                f"{memory.fixed + memory.ring_bytes + least:,} bytes, which is the least that "
+                f"expected a memory budget of at least {least:,} bytes, which is the least that "
                 f"works here, got {memory.budget:,}"
             )
         memory.allocations[best] = gains[best]
+        for operation in program.operations:
+            if operation.work is not None:
+                operation.work.far |= any(access.recurrent is best for access in operation.reads)
         memory.notes.append(
             f"{best.name} is kept on the host ({gains[best].host_bytes / GIB:.2f} GiB), and its "
             f"{gains[best].near} newest slots on the device"
@@ -192,17 +194,16 @@ def _on_host(
     )  # fmt: skip
 
 
-def _chunk(memory: Memory, program: Program, least: int, *, ahead: bool) -> None:
+def _chunk(memory: Memory, program: Program, *, ahead: bool) -> None:
     """Divides the rest of the budget among the operations that need memory for a while."""
     assert memory.budget is not None
-    spare = memory.budget - memory.fixed - memory.ring_bytes - least
+    spare = memory.budget - memory.fixed - memory.ring_bytes - _least_bytes(program)
     for operation in program.operations:
         work = operation.work
         if work is None:
             continue
         before, room = work.at_once, spare + work.least_bytes
-        far = any(memory.is_on_host(access.recurrent) for access in operation.reads)
-        work.fit(room, ahead=ahead and far)
+        work.fit(room, ahead=ahead)
         spare = room - work.bytes
         if work.at_once < before:
             memory.notes.append(
