@@ -19,7 +19,7 @@ from cule.scope.boundary import find_boundary
 from cule.scope.costs import Costs
 from cule.scope.counters import count
 from cule.scope.depths import gpu_use
-from cule.scope.instruments import INSTRUMENTS
+from cule.scope.instruments import INSTRUMENTS, instruments_with
 from cule.scope.names import process_name
 from cule.scope.options import make_parser
 from cule.scope.overlaps import overlaps_of
@@ -56,7 +56,11 @@ def run(options: argparse.Namespace) -> int:
         kinds = options.kinds or [INSTRUMENTS]
         turns = Turns(options.out, (first, end), options.turns, kinds, options.boundaries)
         return run_recorded(words, turns, options.markers)
-    instruments = INSTRUMENTS if options.instruments is None else options.instruments
+    if options.memory:
+        _wanted_iterations(options, "--memory")
+    instruments = options.instruments
+    if instruments is None:
+        instruments = instruments_with(options.memory)
     recorder = Recorder(
         options.out, iterations=options.iterations, boundaries=options.boundaries,
         instruments=instruments, overwrite=options.overwrite, finish=options.finish,

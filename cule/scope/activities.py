@@ -79,12 +79,14 @@ class Activities:
 
     Args:
         with_gpu: whether GPUs and CUDA calls are recorded, too, where this torch can.
+        with_memory: whether memory that tensors take and give back is recorded, too. torch does
+            that only for one thread and its backward passes, whose operators are recorded then.
 
     Raises:
         RuntimeError: another profile runs already.
     """
 
-    def __init__(self, with_gpu: bool = True):
+    def __init__(self, with_gpu: bool = True, with_memory: bool = False):
         from torch._C._profiler import _ExperimentalConfig
         from torch.profiler import ProfilerActivity, profile
 
@@ -100,8 +102,9 @@ class Activities:
         if self.with_gpu:
             activities.append(ProfilerActivity.CUDA)
         self._profile: Any = profile(
-            activities=activities, experimental_config=_ExperimentalConfig(profile_all_threads=True)
-        )
+            activities=activities, profile_memory=with_memory,
+            experimental_config=_ExperimentalConfig(profile_all_threads=not with_memory),
+        )  # fmt: skip
 
     def start(self) -> None:
         """Begins to record."""

@@ -19,6 +19,7 @@ from cule.scope.correction import corrected
 from cule.scope.costs import Costs
 from cule.scope.events import Key, Process, Thread
 from cule.scope.lanes import Lane, Owners, assemble
+from cule.scope.memory import MemoryUse, uses_of
 from cule.scope.storage import Part
 from cule.scope.sweep import Cells, sweep
 
@@ -36,6 +37,7 @@ class Analysed:
         lanes: its lanes, the main one first; without events if there are several parts.
         cells: the division of each lane's time.
         gpu: the time of the GPUs for each lane's operations.
+        memory: the memory of each device, if it was recorded, which has no parts.
         recorded_seconds: the window's length before the correction.
     """
 
@@ -43,6 +45,7 @@ class Analysed:
     lanes: list[Lane]
     cells: list[Cells] = field(default_factory=list)
     gpu: list[list[GpuTime]] = field(default_factory=list)
+    memory: list[MemoryUse] = field(default_factory=list)
     recorded_seconds: float = 0.0
 
     @property
@@ -55,6 +58,7 @@ def analyse(process: Process, costs: Costs | None = None) -> Analysed:
     """Divides a process's window among operations; with costs, takes the book-keeping out first."""
     analysed = Analysed(process, assemble(process))
     analysed.recorded_seconds = analysed.seconds
+    analysed.memory = uses_of(process)
     analysed.cells = [sweep(lane, process.start, process.end) for lane in analysed.lanes]
     if costs is not None:
         counted = analysed.cells
@@ -114,8 +118,10 @@ def together(parts: Iterable[Analysed]) -> Analysed:
             gpu.setdefault(lane.name, []).append(times)
     process.goes_on = False
     process.problems = list(dict.fromkeys(process.problems))
-    added = [_added(gpu[name]) for name in lanes]
-    return replace(whole, lanes=[*lanes.values()], cells=[cells[name] for name in lanes], gpu=added)
+    return replace(
+        whole, lanes=[*lanes.values()], cells=[cells[name] for name in lanes],
+        gpu=[_added(gpu[name]) for name in lanes],
+    )  # fmt: skip
 
 
 def _add_marks(process: Process, threads: Iterable[Thread]) -> None:

@@ -150,6 +150,30 @@ class Work:
 
 
 @dataclass(slots=True)
+class Allocation:
+    """Memory that a thread took for a tensor of torch's, or gave back.
+
+    Attributes:
+        time: when.
+        thread: the number of the thread.
+        device: the GPU's index; -1: the host.
+        address: where the memory begins.
+        bytes: how many; less than 0: they were given back.
+        total: bytes of torch's that were in use on the device after it, as torch counts them: on
+            the host those that it saw being taken.
+        key: its owner; set by lanes.py.
+    """
+
+    time: int
+    thread: int
+    device: int
+    address: int
+    bytes: int
+    total: int
+    key: Key = NOBODY
+
+
+@dataclass(slots=True)
 class Node:
     """A node of a captured CUDA graph that becomes work, in the order of capture.
 
@@ -226,6 +250,7 @@ class Process:
         threads: by their numbers, which are the operating system's.
         pthreads: the number of a thread by the low 32 bits of its pthread_t.
         work: the work of the GPUs, in the order of its starts.
+        allocations: memory taken and given back, in the order of time; only if memory is recorded.
         graphs: the nodes of the captured graphs, by the number of the graph.
         about: the description of the process (about.py).
         problems: sentences about missing or damaged parts.
@@ -244,6 +269,7 @@ class Process:
     threads: dict[int, Thread] = field(default_factory=dict)
     pthreads: dict[int, int] = field(default_factory=dict)
     work: list[Work] = field(default_factory=list)
+    allocations: list[Allocation] = field(default_factory=list)
     graphs: dict[int, list[Node]] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)

@@ -60,7 +60,7 @@ class Follower:
             try:
                 recorder = Recorder(
                     Path(self.follow.folder), boundaries=self.follow.boundaries, overwrite=True,
-                    followed=self.follow, thread=self.thread,
+                    instruments=self.follow.instruments, followed=self.follow, thread=self.thread,
                     thread_before_fork=self.thread_before_fork,
                 )  # fmt: skip
                 recorder.start()

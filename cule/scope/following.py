@@ -32,12 +32,14 @@ class Follow:
         root: the name of the process whose window it is.
         boundaries: as of Recorder.
         packages: those after whose import a new Python is recorded, besides torch.
+        instruments: as of Recorder.
     """
 
     folder: str
     root: str
     boundaries: tuple[str, ...]
     packages: tuple[str, ...]
+    instruments: tuple[str, ...]
 
     @property
     def window(self) -> Path:
@@ -54,7 +56,7 @@ class Follow:
         values = json.loads(text)
         return Follow(
             values["folder"], values["root"], tuple(values["boundaries"]),
-            tuple(values["packages"]),
+            tuple(values["packages"]), tuple(values["instruments"]),
         )  # fmt: skip
 
 

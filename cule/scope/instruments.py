@@ -18,6 +18,13 @@ from cule.scope.storage import Writer, activities_path, marks_path
 
 # The instruments of a recording; calibration leaves some of them out.
 INSTRUMENTS = ("annotations", "boundaries", "activities", "cuda")
+# Besides them, only if it is asked for, as it makes operators slower.
+MEMORY = "memory"
+
+
+def instruments_with(memory: bool) -> tuple[str, ...]:
+    """All of them, and on demand that of memory."""
+    return (*INSTRUMENTS, MEMORY) if memory else INSTRUMENTS
 
 
 def unwritten(folder: Path, problem: Exception) -> str:
@@ -35,7 +42,7 @@ class Instruments:
     Args:
         folder: where it is written.
         name: the process.
-        kinds: those of INSTRUMENTS that record.
+        kinds: which of INSTRUMENTS record, and MEMORY.
         levels: of boundaries besides the known ones (boundary.levels_of).
         problems: gets sentences about errors.
         in_parts: whether a long recording is written in parts while the program runs.
@@ -98,7 +105,7 @@ class Instruments:
     def _begin_activities(self) -> None:
         self._activities = None
         try:
-            activities = Activities("cuda" in self.kinds)
+            activities = Activities("cuda" in self.kinds, MEMORY in self.kinds)
             activities.start()
             self._activities = activities
         except RuntimeError as problem:

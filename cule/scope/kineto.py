@@ -15,11 +15,21 @@ import numpy as np
 from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidType, InvalidValue
 from cule.scope.columns import Calls, joined
-from cule.scope.events import LEVELS, Process, Work, check_time, span, text, whole
+from cule.scope.events import (
+    LEVELS,
+    Allocation,
+    Process,
+    Work,
+    check_time,
+    span,
+    text,
+    whole,
+)
 from cule.scope.trace import Operators, read_operators
 
 # Kineto's categories of events, by the level or kind that they have here.
 CALL_LEVELS = {"cpu_op": "backend", "cuda_runtime": "cuda_api", "cuda_driver": "cuda_api"}
+MEMORY = "[memory]"
 WORK_KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 # Calls that return when the GPU has done something.
 WAITING = frozenset((
@@ -49,6 +59,18 @@ def _work(event: dict[str, Any], kind: str, base: int) -> Work:
         *span(start, start + round(event.get("dur", 0) * 1000)), text(event["name"]), kind,
         device=device, stream=stream, correlation=correlation, grid=grid, bytes=size, node=node,
     )  # fmt: skip
+
+
+def _allocation(event: dict[str, Any], process: Process, base: int) -> Allocation:
+    about = event["args"]
+    on_host = whole(about["Device Type"]) == 0
+    device, address, size, total = (
+        whole(about[name]) for name in ("Device Id", "Addr", "Bytes", "Total Allocated")
+    )
+    thread = _thread(process, whole(event["tid"]))
+    return Allocation(
+        _time(event["ts"], base), thread, -1 if on_host else device, address, size, total
+    )
 
 
 def _thread(process: Process, number: int) -> int:
@@ -156,7 +178,9 @@ def _error_of(begin: Any, length: Any, base: int) -> Exception:
 
 
 def add_trace(process: Process, path: Path) -> None:
-    """Adds a trace's calls and work to a process; those outside its window are left out.
+    """Adds a trace's calls, work and allocations to a process.
+
+    Calls and work outside its window are left out.
 
     Raises:
         OSError: the file cannot be read.
@@ -167,6 +191,8 @@ def add_trace(process: Process, path: Path) -> None:
     shared: dict[Any, Any] = {}
     for event in trace["traceEvents"]:
         try:
+            if event.get("ph") == "i" and event.get("name") == MEMORY:
+                process.allocations.append(_allocation(event, process, base))
             if event.get("ph") != "X":
                 continue
             category = event.get("cat")
@@ -188,6 +214,7 @@ def add_trace(process: Process, path: Path) -> None:
             f"{damaged[0]}"
         )
     process.work.sort(key=lambda work: (work.start, work.end))
+    process.allocations.sort(key=lambda one: one.time)
     _find_waits(process)
 
 

@@ -114,13 +114,33 @@ def _inside(begins: np.ndarray, ends: np.ndarray, times: np.ndarray) -> np.ndarr
     return (place >= 0) & (times < ends[place]) if len(begins) else np.zeros(len(times), bool)
 
 
-def _merge_helpers(lanes: dict[int, Lane], process: Process) -> dict[int, int]:
-    """Gives calls of torch's threads to the lane that waits for them; the lane of each thread."""
+def _backward_waits(lanes: dict[int, Lane]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """When each lane waits for a backward pass: begins and ends."""
     waits = {}
     for number, lane in lanes.items():
         calls = Calls.of(lane.thread.calls)
         backward = calls.named(BACKWARD.__eq__)
         waits[number] = calls.start[backward], calls.end[backward]
+    return waits
+
+
+def _own_allocations(lanes: dict[int, Lane], process: Process) -> None:
+    """Gives allocations their owners; those of torch's threads have that of who waits for them."""
+    others = [one for one in process.allocations if one.thread not in lanes]
+    times = np.array([one.time for one in others], np.int64)
+    lane_of = np.full(len(others), process.main)
+    for number, (begins, ends) in _backward_waits(lanes).items():
+        lane_of[_inside(begins, ends, times)] = number
+    for one, number in zip(others, lane_of.tolist(), strict=True):
+        one.key = lanes[number].owners.at(one.time)
+    for one in process.allocations:
+        if one.thread in lanes:
+            one.key = lanes[one.thread].owners.at(one.time)
+
+
+def _merge_helpers(lanes: dict[int, Lane], process: Process) -> dict[int, int]:
+    """Gives calls of torch's threads to the lane that waits for them; the lane of each thread."""
+    waits = _backward_waits(lanes)
     lane_of = {number: number for number in lanes}
     given: dict[int, list[Calls]] = {number: [] for number in lanes}
     for number, thread in process.threads.items():
@@ -210,6 +230,8 @@ def _own_graph_work(process: Process, graphs: dict[int, int]) -> None:
 def assemble(process: Process) -> list[Lane]:
     """The lanes of a process, the main one first; gives each work its key and its lane.
 
+    Allocations get their keys, too.
+
     Appends to `process.problems` what was left open, and graphs that cannot be matched.
     """
     numbers = [process.main] + [
@@ -228,6 +250,7 @@ def assemble(process: Process) -> list[Lane]:
         lanes[number] = Lane(name, thread, Owners(thread.marks, process.end))
         _say_what_was_left_open(process, lanes[number])
     launches = _launches(process)
+    _own_allocations(lanes, process)
     lane_of = _merge_helpers(lanes, process)
     for work in process.work:
         number, launched = launches.get(work.correlation, (process.main, None))

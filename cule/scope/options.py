@@ -73,6 +73,8 @@ def _add_run(programs: Any) -> None:
         default=True,
         help="record the Python processes that the program starts, too (default: yes)",
     )
+    add("--memory", action="store_true", help="record what memory operations of torch take and "
+        "give back, too, which makes them slower")  # fmt: skip
     add("--markers", action=argparse.BooleanOptionalAction, default=True,
         help="mark operations in CUDA graphs by tiny memsets, by which branches with the same "
         "kernels are told apart (default: yes)")  # fmt: skip

@@ -25,7 +25,7 @@ from cule.scope.annotations import Annotation, listen, stop_listening
 from cule.scope.boundary import levels_of
 from cule.scope.children import Children
 from cule.scope.following import Follow, Following
-from cule.scope.instruments import INSTRUMENTS, Instruments, unwritten
+from cule.scope.instruments import INSTRUMENTS, MEMORY, Instruments, unwritten
 from cule.scope.iterations import WARM_ITERATIONS, check_iterations
 from cule.scope.names import process_name, title_of_process
 from cule.scope.storage import delete, prepare, write_about
@@ -48,10 +48,12 @@ class Recorder:
             0; None: all from `start` to `stop`.
         boundaries: modules whose functions are a simulator's, besides cule, ale-py and EnvPool, or
             the backend's, as "MODULE=backend".
-        instruments: the INSTRUMENTS that record; without any only the window's length is recorded.
+        instruments: which of INSTRUMENTS record, and MEMORY; without any only the window's length
+            is recorded.
         overwrite: whether an older recording of this process is deleted.
         finish: whether the program is ended, by a `Finished`, when the iterations are recorded.
-        in_parts: whether a long recording is written in parts while the program runs.
+        in_parts: whether a long recording is written in parts while the program runs; one with
+            MEMORY is not, as what one part takes another may give back.
         children: whether processes that this one starts are recorded with it.
         followed: this process is recorded with another one, which said so; None: for itself.
         thread: the number of the main lane's thread; None: that of this thread.
@@ -100,7 +102,8 @@ class Recorder:
         follows = followed is not None
         identity = threading.main_thread().ident if follows else threading.get_ident()
         self._recording = Instruments(
-            folder, self.name, self.instruments, levels, self.problems, in_parts, identity,
+            folder, self.name, self.instruments, levels, self.problems,
+            in_parts and MEMORY not in self.instruments, identity,
             lambda: write_about(folder, self.name, self._about("recording")),
         )  # fmt: skip
         if thread is not None:
@@ -116,8 +119,9 @@ class Recorder:
         if children:
             packages = {name.partition(".")[0] for name in levels}
             self.follow = Follow(
-                str(folder.resolve()), self.name, tuple(boundaries), tuple(sorted(packages))
-            )
+                str(folder.resolve()), self.name, tuple(boundaries), tuple(sorted(packages)),
+                tuple(sorted(self.instruments)),
+            )  # fmt: skip
             self._following = Following(self.follow)
         self._children = Children()
         try:

@@ -12,6 +12,8 @@ from cule.scope.boundary import find_boundary
 from cule.scope.breakdown import GpuTime, Row, Transitions
 from cule.scope.children import find_parents, in_order
 from cule.scope.costs import Costs
+from cule.scope.instruments import instruments_with
+from cule.scope.memory import MemoryUse
 from cule.scope.recorder import Recorder
 from cule.scope.storage import parts_in
 
@@ -75,6 +77,10 @@ class Recording:
         """The time of the GPUs for each operation."""
         return [row for one in self.processes for times in one.gpu for row in times]
 
+    def memory(self) -> list[MemoryUse]:
+        """The memory of each process's devices, if it was recorded."""
+        return [use for one in self.processes for use in one.memory]
+
 
 class record(Recording):
     """Records the program in a `with` block; after the block it is the Recording.
@@ -90,6 +96,8 @@ class record(Recording):
         overwrite: whether an older recording there is deleted.
         children: whether the Python processes that the program starts, and those that these start,
             are recorded, too: forks, multiprocessing's, and Pythons that subprocess runs.
+        memory: whether it is recorded what memory operations of torch take and give back, which
+            makes them slower.
 
     Attributes:
         complete: whether everything was written.
@@ -109,6 +117,7 @@ class record(Recording):
         costs: Costs | None = None,
         overwrite: bool = False,
         children: bool = True,
+        memory: bool = False,
     ):
         super().__init__(folder, costs)
         names = tuple(boundaries)
@@ -116,7 +125,7 @@ class record(Recording):
             find_boundary(name)
         self._recorder = Recorder(
             self.folder, iterations=iterations, boundaries=names, overwrite=overwrite,
-            children=children,
+            children=children, instruments=instruments_with(memory),
         )  # fmt: skip
 
     @property

@@ -23,6 +23,7 @@ def json_rows(recording: Recording) -> list[dict[str, Any]]:
     tables: dict[str, Sequence[Any]] = {
         "breakdown": recording.breakdown(), "transitions": recording.transitions(),
         "gpu": recording.gpu(), "gpu_use": gpu_use(processes, recording.folder),
+        "memory": recording.memory(),
         "overlap": [row for process in processes for row in overlaps_of(process)],
     }  # fmt: skip
     rows: list[dict[str, Any]] = [

@@ -10,6 +10,7 @@ from cule.scope.bias import LEAST_ITERATIONS, change, iteration_times
 from cule.scope.breakdown import GpuTime, Row, Transitions
 from cule.scope.depths import GpuUse
 from cule.scope.events import LEVELS, RESOURCES
+from cule.scope.memory import MemoryUse
 from cule.scope.overlaps import Overlap
 from cule.scope.recording import Recording
 
@@ -99,6 +100,36 @@ def gpu_table(found: Sequence[GpuTime], iterations: int) -> str:
         for one in sorted(found, key=lambda one: -one.seconds)
     ]  # fmt: skip
     return columns(["work on the GPU", "GPU", "ms", "alone", "kernels"], lines)
+
+
+def _mebibytes(value: float) -> str:
+    return _number(value / 2**20)
+
+
+def memory_sentence(use: MemoryUse, iterations: int) -> str:
+    """Says when most memory of a device was in use."""
+    when = (
+        f"in iteration {use.iteration} of {iterations}"
+        if use.iteration
+        else "outside of iterations"
+    )
+    last = f"{use.phase} / {use.operation}" if use.phase else use.operation
+    sentence = f"Memory of {use.device}: the most was {_mebibytes(use.peak)} MiB, {when}, in {last}"
+    before = f"{_mebibytes(use.before)} MiB of it were there before the recording"
+    return f"{sentence}; {before}." if use.before else f"{sentence}."
+
+
+def memory_table(use: MemoryUse, iterations: int) -> str:
+    """The memory that operations took, in MiB."""
+    count = max(iterations, 1)
+    lines = [
+        [f"{one.phase} / {one.operation}" if one.phase else one.operation,
+         _mebibytes(one.taken / count), _mebibytes(one.most), _mebibytes(one.at_peak),
+         _mebibytes(one.kept)]
+        for one in use.operations
+    ]  # fmt: skip
+    head = ["memory, MiB", "taken an iteration", "most at once", "at the peak", "kept at the end"]
+    return columns(head, lines)
 
 
 def _percent(value: float | None) -> str:
@@ -226,6 +257,8 @@ def report(recording: Recording, use: Sequence[GpuUse], overlaps: Sequence[Overl
             if on_gpu := [row for row in gpu if row.process == name]:
                 parts.append(gpu_table(on_gpu, count))
         parts += overlaps_sentences([o for o in overlaps if o.process == one.process.name], count)
+        for memory in one.memory:
+            parts += [memory_sentence(memory, count), memory_table(memory, count)]
     if use:
         parts.append(depths_table(use))
     parts += [f"Note: {problem}" for problem in recording.problems]

@@ -257,3 +257,21 @@ def test_light_mode_times_replays(sleep):
         found = light.milliseconds()
     assert found.keys() == {"replay"}
     assert found["replay"] == pytest.approx(2, rel=0.02, abs=0.2)
+
+
+def test_memory_of_a_gpu_is_its_operations(tmp_path):
+    """torch gives it out in pieces of 512 bytes."""
+    before = torch.zeros(1 << 20, device="cuda")
+    with scope.record(tmp_path, iterations=ITERATIONS, memory=True) as recording:
+        for _ in range(ITERATIONS + 1):
+            with scope.iteration():
+                with scope.operation("act"):
+                    kept = torch.ones(1000, device="cuda")
+                with scope.operation("learn"):
+                    torch.ones(1 << 20, device="cuda")
+    (use,) = [one for one in recording.memory() if one.device == "cuda:0"]
+    held = {one.operation: one for one in use.operations}
+    assert held["learn"].taken == ITERATIONS * held["learn"].most == ITERATIONS * (4 << 20)
+    assert held["act"].kept == 4096 >= kept.nbytes and held["learn"].kept == 0
+    assert use.operation == "learn" and use.before >= before.nbytes
+    assert use.peak == use.before + held["learn"].at_peak + held["act"].at_peak
