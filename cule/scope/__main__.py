@@ -27,7 +27,7 @@ from cule.scope.program import program_of, run_recorded
 from cule.scope.recorder import Recorder
 from cule.scope.recording import Recording
 from cule.scope.rows import json_rows, results_row
-from cule.scope.storage import parts_in
+from cule.scope.storage import parts_of
 from cule.scope.turns import Turns
 from cule.scope.windows import Program
 
@@ -108,7 +108,12 @@ def report(options: argparse.Namespace) -> None:
     if options.plot:
         new_figure(options.plot)  # fails before the work
     costs = _costs(options)
-    recordings = [Recording(folder, costs, usable_cpus()) for folder in options.folders]
+    if options.perfetto and len(options.folders) > 1 and not options.merge:
+        raise InvalidValue(
+            f"expected one folder, or --merge, with --perfetto, got {len(options.folders)} folders"
+        )
+    groups = [options.folders] if options.merge else [[folder] for folder in options.folders]
+    recordings = [Recording(folders, costs, usable_cpus()) for folders in groups]
     alone = [] if options.alone is None else [
         one.process for one in Recording(options.alone, costs).processes
     ]  # fmt: skip
@@ -122,20 +127,20 @@ def report(options: argparse.Namespace) -> None:
             continue
         overlaps = [row for process in processes for row in overlaps_of(process, alone)]
         if len(recordings) > 1:
-            print(f"{recording.folder}\n")
-        print(table.report(recording, gpu_use(processes, recording.folder), overlaps))
+            print(f"{recording.folders[0]}\n")
+        print(table.report(recording, gpu_use(processes), overlaps))
     if options.plot:
         bars.plot(
             {
-                str(one.folder): (one.breakdown(), one.processes[0].process.iterations)
+                str(one.folders[0]): (one.breakdown(), one.processes[0].process.iterations)
                 for one in recordings
             },
             options.plot,
         )
     if options.perfetto:
         # As they were recorded: Kineto's part of the trace is not corrected.
-        for folder in options.folders:
-            perfetto.write_traces(parts_in(folder), options.perfetto)
+        for folders in groups:
+            perfetto.write_traces(parts_of(folders), options.perfetto)
 
 
 def show_start(options: argparse.Namespace) -> None:

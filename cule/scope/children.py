@@ -130,7 +130,7 @@ def in_order(processes: list[Process]) -> list[Process]:
 
 def find_parents(processes: list[Process]) -> None:
     """Says of each process which of the others started it, and which of its own are missing."""
-    name_of_root = {one.about.get("name"): one.name for one in processes}
+    name_of_root = {(one.folder, one.about.get("name")): one.name for one in processes}
     recorded = {(one.about.get("host"), one.about.get("pid")): one for one in processes}
     for process in processes:
         host = process.about.get("host")
@@ -138,7 +138,7 @@ def find_parents(processes: list[Process]) -> None:
         process.parent = None if above is None else above.name
         if above is None and (root := process.about.get("root")) is not None:
             # What started it is not recorded, as multiprocessing's fork server.
-            process.parent = name_of_root.get(root)
+            process.parent = name_of_root.get((process.folder, root))
         children = process.about.get("children", {}).items()
         missing = [
             f"{name} (pid {pid})" for pid, name in children if (host, int(pid)) not in recorded

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from cule.scope.breakdown import clipped, union
 from cule.scope.counters import read_counters, weighed
@@ -51,13 +50,13 @@ def _nvml(processes: Sequence[Process], uuid: str) -> float | None:
     return sum(samples.values()) / len(samples) if samples else None
 
 
-def _counters(
-    users: Sequence[tuple[Process, int]], window: int, folder: Path
-) -> list[float | None]:
+def _counters(users: Sequence[tuple[Process, int]], window: int) -> list[float | None]:
     """The shares of multiprocessors and of issue slots, in percent."""
     sums = [0.0, 0.0]
     for process, device in users:
-        counted = read_counters(folder, process.name)
+        counted = None
+        if process.folder is not None:
+            counted = read_counters(process.folder, process.about.get("name", process.name))
         if not counted:
             return [None, None]
         work = [one for one in process.work if one.device == device]
@@ -66,7 +65,7 @@ def _counters(
     return [100 * value / window for value in sums]
 
 
-def gpu_use(processes: Sequence[Process], folder: Path) -> list[GpuUse]:
+def gpu_use(processes: Sequence[Process]) -> list[GpuUse]:
     """How much of each GPU was used, of those that did anything.
 
     Raises:
@@ -90,7 +89,7 @@ def gpu_use(processes: Sequence[Process], folder: Path) -> list[GpuUse]:
             for work in process.work
             if work.device == device and work.key.operation != BOOKKEEPING
         )
-        multiprocessors, slots = _counters(of_gpu, window, folder)
+        multiprocessors, slots = _counters(of_gpu, window)
         uses.append(GpuUse(
             names[uuid], uuid, tuple(process.name for process, _ in of_gpu),
             _nvml([process for process, _ in of_gpu], uuid), 100 * ran / window, multiprocessors,

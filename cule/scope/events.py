@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cule.errors import InvalidType, InvalidValue
@@ -256,6 +257,7 @@ class Process:
         problems: sentences about missing or damaged parts.
         activities_missing: there is no trace of torch.profiler.
         cut_off: the program was killed while it was recorded.
+        folder: of the recording; None: it was not read from one.
         parent: the recorded process that started it; None: it is not recorded.
         goes_on: another part of the recording comes after this one.
         pauses: begin and end of the times between the parts of the recording, in which it was
@@ -275,6 +277,7 @@ class Process:
     problems: list[str] = field(default_factory=list)
     activities_missing: bool = False
     cut_off: bool = False
+    folder: Path | None = None
     parent: str | None = None
     goes_on: bool = False
     pauses: list[tuple[int, int]] = field(default_factory=list)

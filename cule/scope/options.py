@@ -94,6 +94,8 @@ def _add_report(programs: Any) -> None:
     parser = programs.add_parser("report", help="show a recording")
     add = parser.add_argument
     add("folders", nargs="+", type=Path, metavar="FOLDER", help="recordings")
+    add("--merge", action="store_true", help="one report of all folders, such as those of several "
+        "machines")  # fmt: skip
     add("--json", action="store_true", help="print rows as JSON lines instead of tables")
     add("--plot", type=Path, metavar="FILE", help="draw stacked bars into a PNG, PDF or SVG file")
     add("--perfetto", type=Path, metavar="FILE", help="write a trace for ui.perfetto.dev, which "

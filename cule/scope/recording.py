@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -15,14 +15,14 @@ from cule.scope.costs import Costs
 from cule.scope.instruments import instruments_with
 from cule.scope.memory import MemoryUse
 from cule.scope.recorder import Recorder
-from cule.scope.storage import parts_in
+from cule.scope.storage import parts_of
 
 
 class Recording:
-    """A recording in a folder.
+    """A recording in a folder, or in several.
 
     Args:
-        folder: where it is.
+        folder: where it is; several folders, such as those of several machines, are one recording.
         costs: of the book-keeping, to be taken out; None: nothing is taken out.
         num_processes: how many processes read a long recording, which is in parts. With more than
             one the program has to be safe to import, as multiprocessing has it of programs whose
@@ -32,8 +32,15 @@ class Recording:
         ValueError: there is no recording, or a file is damaged.
     """
 
-    def __init__(self, folder: str | Path, costs: Costs | None = None, num_processes: int = 1):
-        self.folder, self.costs, self.num_processes = Path(folder), costs, num_processes
+    def __init__(
+        self,
+        folder: str | Path | Sequence[str | Path],
+        costs: Costs | None = None,
+        num_processes: int = 1,
+    ):
+        folders = [folder] if isinstance(folder, (str, Path)) else folder
+        self.folders = [Path(one) for one in folders]
+        self.costs, self.num_processes = costs, num_processes
         self._found: list[Analysed] | None = None
 
     @property
@@ -42,7 +49,7 @@ class Recording:
         if self._found is None:
             found = [
                 analyse_process(parts, self.costs, self.num_processes)
-                for parts in parts_in(self.folder)
+                for parts in parts_of(self.folders)
             ]
             processes = [one.process for one in found]
             find_parents(processes)
@@ -124,7 +131,7 @@ class record(Recording):
         for name in names:
             find_boundary(name)
         self._recorder = Recorder(
-            self.folder, iterations=iterations, boundaries=names, overwrite=overwrite,
+            Path(folder), iterations=iterations, boundaries=names, overwrite=overwrite,
             children=children, instruments=instruments_with(memory),
         )  # fmt: skip
 

@@ -22,7 +22,7 @@ def json_rows(recording: Recording) -> list[dict[str, Any]]:
     processes = [one.process for one in recording.processes]
     tables: dict[str, Sequence[Any]] = {
         "breakdown": recording.breakdown(), "transitions": recording.transitions(),
-        "gpu": recording.gpu(), "gpu_use": gpu_use(processes, recording.folder),
+        "gpu": recording.gpu(), "gpu_use": gpu_use(processes),
         "memory": recording.memory(),
         "overlap": [row for process in processes for row in overlaps_of(process)],
     }  # fmt: skip
@@ -72,7 +72,7 @@ def results_row(recording: Recording) -> dict[str, Any]:
     """
     first = recording.processes[0]
     about, count = first.process.about, max(first.process.iterations, 1)
-    use = gpu_use([one.process for one in recording.processes], recording.folder)
+    use = gpu_use([one.process for one in recording.processes])
     return {
         "commit": commit(), "date": now(), "system": PROFILER, "mode": "profile",
         "device_name": use[0].gpu if use else cpu_name(), "cuda": about.get("cuda"),

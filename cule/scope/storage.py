@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -288,10 +289,34 @@ def parts_in(folder: Path) -> list[list[Part]]:
     ]
 
 
+def parts_of(folders: Sequence[Path]) -> list[list[Part]]:
+    """The parts of each process of several recordings, as of one.
+
+    Processes that are called alike are told apart by their machines, or where that does not do by
+    the places of their folders, counted from 1.
+
+    Raises:
+        ValueError: as parts_in.
+    """
+    processes = [
+        (parts, parts[0].called, parts[0].about.get("host"), place)
+        for place, folder in enumerate(folders, 1)
+        for parts in parts_in(folder)
+    ]
+    called = Counter(name for _, name, _, _ in processes)
+    on_host = Counter((name, host) for _, name, host, _ in processes)
+    found = []
+    for parts, own, host, place in processes:
+        where = host if host and on_host[own, host] == 1 else str(place)
+        name = own if called[own] == 1 else f"{own}@{where}"
+        found.append([replace(part, called=name) for part in parts])
+    return found
+
+
 def _read_part(part: Part) -> Process:
     about, name = part.about, part.name
     start, end = part.window or (0, 0)
-    process = Process(part.called, start, end, about["main"], about=about)
+    process = Process(part.called, start, end, about["main"], about=about, folder=part.folder)
     process.goes_on = not part.is_last
     if not part.number:
         process.problems += about.get("problems", [])

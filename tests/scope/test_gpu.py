@@ -214,7 +214,7 @@ def test_gpu_use_is_the_share_of_the_window_in_which_kernels_ran(tmp_path, sleep
             sleep(5)
             torch.cuda.synchronize()
     process = recording.processes[0].process
-    (use,) = gpu_use([process], tmp_path)
+    (use,) = gpu_use([process])
     assert use.gpu == torch.cuda.get_device_name(0)
     wanted = 100 * 0.050 / recording.processes[0].seconds
     assert use.kernels == pytest.approx(wanted, rel=0.02)

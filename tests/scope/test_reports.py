@@ -109,25 +109,25 @@ def test_three_depths_of_gpu_use_stand_side_by_side(tmp_path):
     both = []
     for name, start in (("rank0", 100), ("rank1", 140)):
         one = process(1100, work=[Work(start, start + 80, "play(int)")], start=100)
-        one.name = name
+        one.name, one.folder = name, tmp_path
         one.about = {
             "gpus": [{"index": 0, "uuid": "GPU-aa", "name": "H200"}], "first_iteration": 0,
             "utilization": [["GPU-aa", 5e-7, 90.0], ["GPU-aa", 6e-7, 100.0], ["GPU-aa", 5e-3, 1.0]],
         }  # fmt: skip
         both.append(one)
-    (use,) = depths.gpu_use(both, tmp_path)
+    (use,) = depths.gpu_use(both)
     assert (use.gpu, use.processes, use.nvml) == ("H200", ("rank0", "rank1"), 95.0)
     assert use.kernels == pytest.approx(100 * 120 / 1000)
     assert use.multiprocessors is use.issue_slots is None
     for name in ("rank0", "rank1"):
         (tmp_path / f"{name}.counters.json").write_text('{"play(int)": [1, 50.0, 25.0]}')
-    (use,) = depths.gpu_use(both, tmp_path)
+    (use,) = depths.gpu_use(both)
     assert use.multiprocessors == pytest.approx(100 * 2 * 80 * 0.5 / 1000)
     assert use.issue_slots == pytest.approx(100 * 2 * 80 * 0.25 / 1000)
     assert "nvidia-smi" in table.depths_table([use])
     (tmp_path / "rank0.counters.json").write_text('{"play(int)": 3}')
     with pytest.raises(ValueError, match="expected counters of ncu"):
-        depths.gpu_use(both, tmp_path)
+        depths.gpu_use(both)
 
 
 def test_table_has_milliseconds_an_iteration():

@@ -61,7 +61,7 @@ def test_each_operation_has_what_it_took(recorded):
 
 
 def test_the_report_says_it(recorded, capsys):
-    assert main(["report", str(recorded.folder)]) == 0
+    assert main(["report", str(recorded.folders[0])]) == 0
     lines = capsys.readouterr().out.splitlines()
     (first,) = [place for place, line in enumerate(lines) if line.startswith("Memory of cpu")]
     assert lines[first] == (
@@ -71,7 +71,7 @@ def test_the_report_says_it(recorded, capsys):
         ["late", "/", "learn", "0.586", "0.586", "0.586", "."],
         ["act", "0.098", "0.195", "0.098", "0.098"],
     ]
-    assert main(["report", str(recorded.folder), "--json"]) == 0
+    assert main(["report", str(recorded.folders[0]), "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (row,) = [row for row in rows if row["table"] == "memory"]
     assert row["peak"] == 700 * KIB and row["operations"][1]["kept"] == 100 * KIB
