@@ -5,12 +5,13 @@ How fast the bus is, `python -m cule.scope machine` has measured: kernels gather
 
 from __future__ import annotations
 
+import textwrap
 from typing import Protocol
 
 import torch
 
 from cule.programs.units import bytes_text
-from cule.scope.machine import load
+from cule.scope.machine import Machine, load
 from cule.train.plan.memory import Memory
 from cule.train.plan.program import Operation, Program
 
@@ -26,8 +27,8 @@ class Planned(Protocol):
 def host_reads(program: Program, memory: Memory) -> dict[Operation, int]:
     """The bytes that a call of each operation reads from rings on the host; others are left out.
 
-    Of a gradient they are those of all that its samples have, of which less than a hundredth, such
-    as actions, may be on the device.
+    Of a gradient they are all that its samples have, so that the little that is on the device, such
+    as actions beside frames, counts, too.
     """
     found = {}
     for operation in program.operations:
@@ -47,27 +48,39 @@ def host_reads(program: Program, memory: Memory) -> dict[Operation, int]:
     return found
 
 
-def bus_text(plan: Planned) -> str | None:
-    """How long calls read over the bus, for people; None: nothing is on the host."""
+def _line(operation: Operation, count: int, machine: Machine | None) -> str:
+    """How much a call reads, and how long it takes if the machine was measured."""
+    work, line = operation.work, f"{operation.name}: {bytes_text(count)} a call"
+    at_once = count * work.at_once // work.samples if work and work.gathered else count
+    if machine is not None and (copy := machine.gather(at_once)) is not None:
+        line += (
+            f", which take {count / copy.gb_per_s / 1e6:.3g} ms at {copy.gb_per_s:.3g} GB/s, as "
+            f"measured for {bytes_text(copy.bytes)} at once"
+        )
+    if work is not None and work.ahead:
+        line += "; all but the first are read while others are computed"
+    return line
+
+
+def bus_text(plan: Planned, columns: int) -> str | None:
+    """How long calls read over the bus, for people; None: nothing is on the host.
+
+    Args:
+        plan: the plan.
+        columns: where lines end.
+    """
     reads = host_reads(plan.program, plan.memory)
     if not reads:
         return None
-    machine, lines = load(plan.device), ["What is read from the host:"]
-    for operation, count in reads.items():
-        work, line = operation.work, f"  {operation.name}: {bytes_text(count)} a call"
-        at_once = count * work.at_once // work.samples if work and work.gathered else count
-        copy = None if machine is None else machine.gather(at_once)
-        if copy is not None:
-            line += (
-                f", which take {count / copy.gb_per_s / 1e6:.3g} ms at {copy.gb_per_s:.3g} GB/s, "
-                f"as measured for {bytes_text(copy.bytes)} at once"
-            )
-        if work is not None and work.ahead:
-            line += "; all but the first are read while others are computed"
-        lines.append(line)
+    machine = load(plan.device)
+    lines = [_line(operation, count, machine) for operation, count in reads.items()]
     command = f"python -m cule.scope machine --device {plan.device}"
     if machine is None:
-        lines.append(f"  How long that takes is known once this has measured it: {command}")
+        lines.append(f"How long that takes is known once this has measured it: {command}")
     else:
-        lines.append(f"  Measured on {machine.date[:10]}, to be measured again by: {command}")
-    return "\n".join(lines)
+        lines.append(f"Measured on {machine.date[:10]}; to measure it again: {command}")
+    wrapped = (
+        textwrap.fill(line, columns, initial_indent="  ", subsequent_indent="    ")
+        for line in lines
+    )
+    return "\n".join(["What is read from the host:", *wrapped])

@@ -34,7 +34,7 @@ def explain(plan: Planned) -> str:
     notes = plan.notes + plan.memory.notes
     if notes:
         parts.append("\n".join(["What was changed:", *(f"  {line}" for line in notes)]))
-    if over_bus := bus_text(plan):
+    if over_bus := bus_text(plan, COLUMNS):
         parts.append(over_bus)
     parts.append(f"Planned in {plan.seconds * 1e3:.0f} ms.")
     return "\n\n".join(parts)
