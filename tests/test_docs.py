@@ -236,8 +236,8 @@ def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
     words = [*words[1:], *shorter]
     if program == "cule.scope":  # torch's profiler does not know that it is in a fork
         done = subprocess.run(
-            [sys.executable, *words], cwd=tmp_path, env=environment(), capture_output=True,
-            text=True, timeout=300, check=False,
+            [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+            env=environment() | {"CULE_CACHE_DIR": str(tmp_path / "cache")}, check=False,
         )  # fmt: skip
     else:
         done = warm.run(words, cwd=tmp_path, env=environment())

@@ -7,6 +7,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from cule.disk.files import replacing
+
 
 def nearest(folder: Path) -> Path:
     """The folder, or the nearest one above it that exists."""
@@ -38,3 +40,15 @@ def make_folder(folder: Path) -> None:
     cache_folder().parent.mkdir(parents=True, exist_ok=True)
     cache_folder().mkdir(mode=0o700, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
+
+
+def keep(path: Path, content: bytes) -> None:
+    """Writes a file of the cache. It is this user's, even where there was one of another's.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    make_folder(path.parent)
+    path.unlink(missing_ok=True)  # else one of another user's would keep its owner
+    with replacing(path) as file:
+        file.write(content)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from collections.abc import Callable, Sequence
 
-from cule.devices.device import usable_cpus
+from cule.devices.device import find_device, usable_cpus
 from cule.errors import InvalidValue
 from cule.programs.command_line import check_output, run_main
 from cule.programs.figures import new_figure
 from cule.programs.results import append_row
-from cule.scope import bars, calibration, check, compare, perfetto, start, table
+from cule.scope import bars, calibration, check, compare, machine, perfetto, start, table
 from cule.scope.activities import check_torch
 from cule.scope.annotations import listen
 from cule.scope.boundary import find_boundary
@@ -20,6 +21,7 @@ from cule.scope.costs import Costs
 from cule.scope.counters import count
 from cule.scope.depths import gpu_use
 from cule.scope.instruments import INSTRUMENTS, instruments_with
+from cule.scope.measures import measure
 from cule.scope.names import process_name
 from cule.scope.options import make_parser
 from cule.scope.overlaps import overlaps_of
@@ -161,6 +163,17 @@ def show_start(options: argparse.Namespace) -> None:
         start.plot(found, options.plot)
 
 
+def show_machine(options: argparse.Namespace) -> None:
+    """Measures what a plan needs of this machine, and keeps it.
+
+    Raises:
+        ValueError: there is no such device.
+    """
+    found = measure(find_device(options.device))
+    machine.save(found)
+    print(json.dumps(dataclasses.asdict(found)) if options.json else machine.table(found))
+
+
 def _measured(options: argparse.Namespace) -> Program:
     """The program that calibrate and check run."""
     words = program_of(options.command)
@@ -215,8 +228,8 @@ def check_bias(options: argparse.Namespace) -> int:
 
 
 PROGRAMS: dict[str, Callable[[argparse.Namespace], int | None]] = {
-    "run": run, "report": report, "start": show_start, "calibrate": calibrate,
-    "compare": compare_two, "check": check_bias,
+    "run": run, "report": report, "start": show_start, "machine": show_machine,
+    "calibrate": calibrate, "compare": compare_two, "check": check_bias,
 }  # fmt: skip
 
 

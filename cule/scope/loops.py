@@ -16,7 +16,7 @@ from cule.scope.collect import Collected
 from cule.scope.costs import Costs
 
 # Short rounds, so that some are not disturbed on a busy machine.
-CALLS, ROUNDS, GPU_ROUNDS, GRAPH_NODES = 200, 60, 7, 64
+CALLS, ROUNDS, GPU_ROUNDS, GRAPH_NODES, REPLAYS = 200, 60, 7, 64, 20
 # Calls that a GPU's queue holds.
 GPU_CALLS = 200
 
@@ -123,7 +123,8 @@ def _call_time(function: Callable[[], Any], with_gpu: bool) -> float:
     return min(times)
 
 
-def _graph(nodes: int, tensor: torch.Tensor) -> torch.cuda.CUDAGraph:
+def graph_of(nodes: int, tensor: torch.Tensor) -> torch.cuda.CUDAGraph:
+    """A graph of so many small kernels, one after the other."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(nodes):
@@ -131,17 +132,16 @@ def _graph(nodes: int, tensor: torch.Tensor) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def _replay_time(graph: torch.cuda.CUDAGraph) -> float:
-    """Nanoseconds of the GPU for a replay, when one follows the other."""
-    replays = 20
+def gpu_nanoseconds_of(function: Callable[[], Any], calls: int) -> float:
+    """How long a call takes on the GPU, when one follows the other."""
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    graph.replay()
+    function()
     begin.record()
-    for _ in range(replays):
-        graph.replay()
+    for _ in range(calls):
+        function()
     end.record()
     end.synchronize()
-    return begin.elapsed_time(end) * 1e6 / replays
+    return begin.elapsed_time(end) * 1e6 / calls
 
 
 def gpu_costs(costs: Costs) -> None:
@@ -153,7 +153,7 @@ def gpu_costs(costs: Costs) -> None:
     tensor, other = torch.zeros(64, device="cuda"), torch.zeros(64, device="cuda")
     event, stream = torch.cuda.Event(), torch.cuda.current_stream()
     tensor.add_(1)
-    small, large = _graph(1, tensor), _graph(GRAPH_NODES, tensor)
+    small, large = graph_of(1, tensor), graph_of(GRAPH_NODES, tensor)
     calls: dict[str, Callable[[], Any]] = {
         "cudaLaunchKernel": lambda: tensor.add_(1),
         "cudaMemcpyAsync": lambda: other.copy_(tensor),
@@ -165,7 +165,7 @@ def gpu_costs(costs: Costs) -> None:
         "many": large.replay,
     }
     without = {name: _call_time(call, with_gpu=False) for name, call in calls.items()}
-    plain = min(_replay_time(large) for _ in range(GPU_ROUNDS))
+    plain = min(gpu_nanoseconds_of(large.replay, REPLAYS) for _ in range(GPU_ROUNDS))
     costs.apis = {
         name: max(0.0, _call_time(call, with_gpu=True) - without[name])
         for name, call in calls.items()
@@ -175,7 +175,7 @@ def gpu_costs(costs: Costs) -> None:
     costs.api = statistics.median(costs.apis.values())
     profiled = _Profile(with_gpu=True)
     profiled.begin()
-    slowed = min(_replay_time(large) for _ in range(GPU_ROUNDS))
+    slowed = min(gpu_nanoseconds_of(large.replay, REPLAYS) for _ in range(GPU_ROUNDS))
     profiled.end()
     costs.graph_node_gpu = max(0.0, slowed - plain) / GRAPH_NODES
 

@@ -118,6 +118,16 @@ def _add_start(programs: Any) -> None:
     add("--plot", type=Path, metavar="FILE", help="draw the stages into a PNG, PDF or SVG file")
 
 
+def _add_machine(programs: Any) -> None:
+    parser = programs.add_parser(
+        "machine", help="measure launches, copies, products and threads, and keep the figures for "
+        "--explain of a training",
+    )  # fmt: skip
+    add = parser.add_argument
+    add("--device", metavar="DEVICE", help="cpu or cuda (default: cuda if there is one)")
+    add("--json", action="store_true", help="print the figures as JSON instead of tables")
+
+
 def _add_others(programs: Any) -> None:
     parser = programs.add_parser("calibrate", help="measure what the book-keeping costs")
     _add_command(parser, "a program in which to measure it, too")
@@ -161,5 +171,6 @@ def make_parser() -> Parser:
     _add_run(programs)
     _add_report(programs)
     _add_start(programs)
+    _add_machine(programs)
     _add_others(programs)
     return parser

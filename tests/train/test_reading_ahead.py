@@ -8,10 +8,10 @@ import weakref
 import pytest
 import torch
 
+from cule.devices.host_memory import host_memory
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.lowering.reading_ahead import ReadingAhead
 from cule.train.plan.passes import Passes
-from cule.train.plan.stores import host_memory
 from cule.train.plan.work import Work
 from cule.train.trainer import Trainer
 from examples.ppo import ppo

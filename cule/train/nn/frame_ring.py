@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from cule.devices.host_memory import host_memory
 from cule.train.nn import kernels
 from cule.train.plan.program import Recurrent
-from cule.train.plan.stores import host_memory
 
 
 class FrameRing(nn.Module):

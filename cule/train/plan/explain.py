@@ -5,6 +5,10 @@ from __future__ import annotations
 import textwrap
 from typing import Protocol
 
+import torch
+
+from cule.programs.units import bytes_text
+from cule.train.plan.bus import bus_text
 from cule.train.plan.domain import Domain
 from cule.train.plan.groups import Group
 from cule.train.plan.memory import Memory
@@ -21,6 +25,7 @@ class Planned(Protocol):
     memory: Memory
     notes: list[str]
     seconds: float
+    device: torch.device
 
 
 def explain(plan: Planned) -> str:
@@ -29,16 +34,10 @@ def explain(plan: Planned) -> str:
     notes = plan.notes + plan.memory.notes
     if notes:
         parts.append("\n".join(["What was changed:", *(f"  {line}" for line in notes)]))
+    if over_bus := bus_text(plan, COLUMNS):
+        parts.append(over_bus)
     parts.append(f"Planned in {plan.seconds * 1e3:.0f} ms.")
     return "\n\n".join(parts)
-
-
-def bytes_text(count: int) -> str:
-    """A number of bytes for people: 2.3 MiB."""
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"
 
 
 def table(rows: list[tuple[str, ...]]) -> str:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from cule.devices.device import usable_cpus
-from cule.disk.cache import cache_folder, make_folder
+from cule.disk.cache import cache_folder, keep
 from cule.disk.claims import Claim
-from cule.disk.files import content_of, replacing
+from cule.disk.files import content_of
 from cule.disk.forms import formed
 from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
@@ -158,10 +158,7 @@ def save(key: Key, tuned: Tuned) -> None:
     """Saves a result; if it cannot be written, there is a warning."""
     text = json.dumps({"key": dataclasses.asdict(key), "tuned": dataclasses.asdict(tuned)})
     try:
-        make_folder(key.path.parent)
-        key.path.unlink(missing_ok=True)  # else one of another user's would keep its owner
-        with replacing(key.path) as file:
-            file.write(text.encode())
+        keep(key.path, text.encode())
     except OSError as problem:
         warnings.warn(f"the tuned settings are not kept: {problem}", stacklevel=2)
 
