@@ -12,8 +12,14 @@ from benchmarks.peers.setting import Policy, Setting
 from cule.registration import make_vector_env
 
 
-def run(setting: Setting, iterated: Callable[[], None]) -> None:
-    """Trains."""
+def run(setting: Setting, iterated: Callable[[], None], compile: bool = False) -> None:
+    """Trains.
+
+    Args:
+        setting: in which it trains.
+        iterated: called after each iteration.
+        compile: whether torch.compile compiles the network where it acts and where it learns.
+    """
     import ray
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.core.columns import Columns
@@ -45,6 +51,11 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
     config = (
         PPOConfig()
         .environment("cule")
+        .framework(
+            "torch", torch_compile_learner=compile, torch_compile_worker=compile,
+            torch_compile_learner_dynamo_backend="inductor",
+            torch_compile_worker_dynamo_backend="inductor",
+        )
         .env_runners(
             num_env_runners=0, num_envs_per_env_runner=setting.num_envs,
             rollout_fragment_length=setting.num_steps,

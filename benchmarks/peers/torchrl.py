@@ -9,8 +9,17 @@ import torch
 from benchmarks.peers.setting import Policy, Setting
 
 
-def run(setting: Setting, iterated: Callable[[], None]) -> None:
-    """Trains."""
+def run(
+    setting: Setting, iterated: Callable[[], None], compile: bool = False, graphs: bool = False
+) -> None:
+    """Trains.
+
+    Args:
+        setting: in which it trains.
+        iterated: called after each iteration.
+        compile: whether torch.compile compiles the collector's policy and the loss.
+        graphs: whether the collector's policy is a CUDA graph.
+    """
     from tensordict.nn import ProbabilisticTensorDictModule, TensorDictModule
     from tensordict.nn import ProbabilisticTensorDictSequential as Actor
     from torch.distributions import Categorical
@@ -48,8 +57,10 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
     )  # fmt: skip
     collector = Collector(
         env, actor, frames_per_batch=setting.steps, total_frames=10**12, device=setting.device,
-        auto_register_policy_transforms=False,
+        auto_register_policy_transforms=False, compile_policy=compile, cudagraph_policy=graphs,
     )  # fmt: skip
+    if compile:
+        loss.compile()
     steps = TensorDictReplayBuffer(
         storage=LazyTensorStorage(setting.steps, device=setting.device),
         sampler=SamplerWithoutReplacement(), batch_size=min(setting.minibatch, setting.steps),
