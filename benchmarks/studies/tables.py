@@ -11,6 +11,7 @@ from cule.scope.events import LEVELS, UNATTRIBUTED
 
 Row = Mapping[str, Any]
 Column = tuple[str, Callable[[Row], str]]
+_ZEROS = {"0", "0.0%", "0.000"}
 OPERATIONS = (INFERENCE, SIMULATION, BACKPROPAGATION)
 
 
@@ -62,10 +63,16 @@ def middle_tries(rows: Iterable[Row]) -> list[Row]:
 
 
 def markdown(columns: Sequence[Column], rows: Iterable[Any], left: int = 1) -> str:
-    """A table; the first `left` columns are texts, the others numbers."""
-    lines = [[title for title, _ in columns]]
-    lines.append(["---"] * left + ["---:"] * (len(columns) - left))
-    lines += [[text(row) for _, text in columns] for row in rows]
+    """A table; the first `left` columns are texts, the others numbers.
+
+    Columns of zeros are left out, such as those of GPUs where there is none.
+    """
+    found = list(rows)
+    shown = [(title, [text(row) for row in found]) for title, text in columns]
+    shown = shown[:left] + [one for one in shown[left:] if set(one[1]) - _ZEROS]
+    lines = [[title for title, _ in shown]]
+    lines.append(["---"] * left + ["---:"] * (len(shown) - left))
+    lines += [[cells[place] for _, cells in shown] for place in range(len(found))]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -165,7 +172,7 @@ def tables(study: str, rows: Sequence[Row]) -> str:
             for row in found
             for part in (f"{row['case']}:\n", processes_table(row), *use_sentences(row))
         ]
-        return "\n".join(parts)
+        return "\n".join(parts).rstrip() + "\n"
     made = markdown(COLUMNS[study], found, TEXTS[study])
     return made if study != "frameworks" else f"{made}\n{by_operation(found)}"
 

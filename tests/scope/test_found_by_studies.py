@@ -59,7 +59,7 @@ def test_processes_are_ready_to_record_before_the_window(tmp_path):
     context = multiprocessing.get_context("spawn")
     with scope.record(tmp_path, iterations=(1, 2)) as recording:
         own, its = context.Pipe()
-        child = context.Process(target=imported, args=(its,), name="ready")
+        child = context.Process(target=imported, args=(its,), name="ready", daemon=True)
         child.start()
         assert own.recv() is True
         for _ in range(2):
