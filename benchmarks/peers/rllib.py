@@ -21,7 +21,6 @@ def run(setting: Setting, iterated: Callable[[], None], compile: bool = False) -
         compile: whether torch.compile compiles the network where it acts and where it learns.
     """
     import ray
-    from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.core.columns import Columns
     from ray.rllib.core.rl_module.apis import ValueFunctionAPI
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -47,8 +46,22 @@ def run(setting: Setting, iterated: Callable[[], None], compile: bool = False) -
 
     ray.init(num_cpus=2, include_dashboard=False, ignore_reinit_error=True, log_to_driver=False)
     ray.tune.register_env("cule", make)
+    spec = RLModuleSpec(module_class=Module)
+    algorithm = config_of(setting, compile).rl_module(rl_module_spec=spec).build_algo()
+    try:
+        while True:
+            algorithm.train()
+            iterated()
+    finally:
+        algorithm.stop()
+
+
+def config_of(setting: Setting, compile: bool) -> Any:
+    """RLlib's configuration, without the network; `compile` as of `run`."""
+    from ray.rllib.algorithms.ppo import PPOConfig
+
     on_gpu = int(setting.device.startswith("cuda"))
-    config = (
+    return (
         PPOConfig()
         .environment("cule")
         .framework(
@@ -70,12 +83,4 @@ def run(setting: Setting, iterated: Callable[[], None], compile: bool = False) -
             grad_clip=setting.max_grad_norm,
             use_kl_loss=False,
         )
-        .rl_module(rl_module_spec=RLModuleSpec(module_class=Module))
     )  # fmt: skip
-    algorithm = config.build_algo()
-    try:
-        while True:
-            algorithm.train()
-            iterated()
-    finally:
-        algorithm.stop()

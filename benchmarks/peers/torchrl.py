@@ -6,7 +6,20 @@ from collections.abc import Callable
 
 import torch
 
-from benchmarks.peers.setting import Policy, Setting
+from benchmarks.peers.setting import Body, Policy, Setting
+
+
+class Features(torch.nn.Module):
+    """A body, for batches of any number of dimensions."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        """Features (*batch, features)."""
+        *batch, _, _, _ = pictures.shape[: pictures.dim() - self.body.rgb]
+        return self.body(pictures.flatten(end_dim=len(batch) - 1)).unflatten(0, batch)
 
 
 def run(
@@ -34,18 +47,7 @@ def run(
     env = AtariTorchRLEnv(setting.game, setting.num_envs, setting.device, **setting.pictures)
     net = Policy(setting, int(env.atari.single_action_space.n)).to(setting.device)
 
-    class Features(torch.nn.Module):
-        """The body, for batches of any number of dimensions."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.body = net.body
-
-        def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-            *batch, _, _, _ = pictures.shape[: pictures.dim() - self.body.rgb]
-            return self.body(pictures.flatten(end_dim=len(batch) - 1)).unflatten(0, batch)
-
-    body = TensorDictModule(Features(), ["pixels"], ["features"])
+    body = TensorDictModule(Features(net.body), ["pixels"], ["features"])
     chances = ProbabilisticTensorDictModule(
         ["logits"], ["action"], distribution_class=Categorical, return_log_prob=True
     )
