@@ -11,8 +11,15 @@ import torch
 from benchmarks.peers.setting import Policy, Setting
 
 
-def run(setting: Setting, iterated: Callable[[], None]) -> None:
-    """Trains."""
+def run(setting: Setting, iterated: Callable[[], None], compile: bool | str = True) -> None:
+    """Trains.
+
+    Args:
+        setting: in which it trains.
+        iterated: called after each iteration.
+        compile: whether torch.compile compiles the network, as rl_games does by itself; or its
+            mode.
+    """
     from rl_games.common.algo_observer import AlgoObserver
     from rl_games.torch_runner import Runner
 
@@ -31,7 +38,9 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
     register_envs(setting)
     register_network(setting)
     runner = Runner(Observer())
-    runner.load({"params": parameters(setting)})
+    parameters = parameters_of(setting)
+    parameters["config"]["torch_compile"] = compile
+    runner.load({"params": parameters})
     runner.run({"train": True, "play": False})
 
 
@@ -89,7 +98,7 @@ def register_network(setting: Setting) -> None:
     model_builder.register_network("compared", Builder)
 
 
-def parameters(setting: Setting) -> dict[str, Any]:
+def parameters_of(setting: Setting) -> dict[str, Any]:
     """What a file of rl_games says."""
     config = {
         "name": "compared", "env_name": "cule_batch", "num_actors": setting.num_envs,

@@ -12,10 +12,15 @@ from benchmarks.peers.setting import Policy, Setting
 from cule.registration import make_vector_env
 
 
-def run(setting: Setting, iterated: Callable[[], None]) -> None:
-    """Trains."""
+def run(setting: Setting, iterated: Callable[[], None], compile: bool = False) -> None:
+    """Trains.
+
+    Args:
+        setting: in which it trains.
+        iterated: called after each iteration.
+        compile: whether torch.compile compiles the network where it acts and where it learns.
+    """
     import ray
-    from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.core.columns import Columns
     from ray.rllib.core.rl_module.apis import ValueFunctionAPI
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -41,10 +46,29 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
 
     ray.init(num_cpus=2, include_dashboard=False, ignore_reinit_error=True, log_to_driver=False)
     ray.tune.register_env("cule", make)
+    spec = RLModuleSpec(module_class=Module)
+    algorithm = config_of(setting, compile).rl_module(rl_module_spec=spec).build_algo()
+    try:
+        while True:
+            algorithm.train()
+            iterated()
+    finally:
+        algorithm.stop()
+
+
+def config_of(setting: Setting, compile: bool) -> Any:
+    """RLlib's configuration, without the network; `compile` as of `run`."""
+    from ray.rllib.algorithms.ppo import PPOConfig
+
     on_gpu = int(setting.device.startswith("cuda"))
-    config = (
+    return (
         PPOConfig()
         .environment("cule")
+        .framework(
+            "torch", torch_compile_learner=compile, torch_compile_worker=compile,
+            torch_compile_learner_dynamo_backend="inductor",
+            torch_compile_worker_dynamo_backend="inductor",
+        )
         .env_runners(
             num_env_runners=0, num_envs_per_env_runner=setting.num_envs,
             rollout_fragment_length=setting.num_steps,
@@ -59,12 +83,4 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
             grad_clip=setting.max_grad_norm,
             use_kl_loss=False,
         )
-        .rl_module(rl_module_spec=RLModuleSpec(module_class=Module))
     )  # fmt: skip
-    algorithm = config.build_algo()
-    try:
-        while True:
-            algorithm.train()
-            iterated()
-    finally:
-        algorithm.stop()

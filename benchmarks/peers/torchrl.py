@@ -6,11 +6,33 @@ from collections.abc import Callable
 
 import torch
 
-from benchmarks.peers.setting import Policy, Setting
+from benchmarks.peers.setting import Body, Policy, Setting
 
 
-def run(setting: Setting, iterated: Callable[[], None]) -> None:
-    """Trains."""
+class Features(torch.nn.Module):
+    """A body, for batches of any number of dimensions."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        """Features (*batch, features)."""
+        *batch, _, _, _ = pictures.shape[: pictures.dim() - self.body.rgb]
+        return self.body(pictures.flatten(end_dim=len(batch) - 1)).unflatten(0, batch)
+
+
+def run(
+    setting: Setting, iterated: Callable[[], None], compile: bool = False, graphs: bool = False
+) -> None:
+    """Trains.
+
+    Args:
+        setting: in which it trains.
+        iterated: called after each iteration.
+        compile: whether torch.compile compiles the collector's policy and the loss.
+        graphs: whether the collector's policy is a CUDA graph.
+    """
     from tensordict.nn import ProbabilisticTensorDictModule, TensorDictModule
     from tensordict.nn import ProbabilisticTensorDictSequential as Actor
     from torch.distributions import Categorical
@@ -25,18 +47,7 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
     env = AtariTorchRLEnv(setting.game, setting.num_envs, setting.device, **setting.pictures)
     net = Policy(setting, int(env.atari.single_action_space.n)).to(setting.device)
 
-    class Features(torch.nn.Module):
-        """The body, for batches of any number of dimensions."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.body = net.body
-
-        def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-            *batch, _, _, _ = pictures.shape[: pictures.dim() - self.body.rgb]
-            return self.body(pictures.flatten(end_dim=len(batch) - 1)).unflatten(0, batch)
-
-    body = TensorDictModule(Features(), ["pixels"], ["features"])
+    body = TensorDictModule(Features(net.body), ["pixels"], ["features"])
     chances = ProbabilisticTensorDictModule(
         ["logits"], ["action"], distribution_class=Categorical, return_log_prob=True
     )
@@ -48,8 +59,10 @@ def run(setting: Setting, iterated: Callable[[], None]) -> None:
     )  # fmt: skip
     collector = Collector(
         env, actor, frames_per_batch=setting.steps, total_frames=10**12, device=setting.device,
-        auto_register_policy_transforms=False,
+        auto_register_policy_transforms=False, compile_policy=compile, cudagraph_policy=graphs,
     )  # fmt: skip
+    if compile:
+        loss.compile()
     steps = TensorDictReplayBuffer(
         storage=LazyTensorStorage(setting.steps, device=setting.device),
         sampler=SamplerWithoutReplacement(), batch_size=min(setting.minibatch, setting.steps),

@@ -7,6 +7,7 @@ subscription, later profiles lose their GPU events (https://github.com/pytorch/p
 from __future__ import annotations
 
 import gzip
+import importlib
 import os
 import re
 import shutil
@@ -43,6 +44,11 @@ def check_torch() -> None:
             f"expected torch {wanted} or newer for cule.scope, got {torch.__version__}; the rest "
             "of cule works with it"
         )
+
+
+def import_profiler() -> None:
+    """Imports what torch.profiler imports when it first begins, which takes seconds."""
+    importlib.import_module("torch._inductor.config")
 
 
 def records_gpu() -> bool:

@@ -43,15 +43,20 @@ def _is_native(module: Any) -> bool:
     return isinstance(getattr(module, "__loader__", None), ExtensionFileLoader)
 
 
-def modules_of(name: str) -> list[ModuleType]:
-    """The native modules that were imported of a package, or a module itself that has none."""
-    inside = [
+def inside(name: str) -> list[ModuleType]:
+    """The modules that were imported of a package, or a module itself."""
+    return [
         module
         for other, module in list(sys.modules.items())
         if module is not None and (other == name or other.startswith(f"{name}."))
     ]
-    native = [module for module in inside if _is_native(module)]
-    return native or [module for module in inside if module.__name__ == name]
+
+
+def modules_of(name: str) -> list[ModuleType]:
+    """The native modules that were imported of a package, or a module itself that has none."""
+    modules = inside(name)
+    native = [module for module in modules if _is_native(module)]
+    return native or [module for module in modules if module.__name__ == name]
 
 
 def parse_boundary(text: str) -> tuple[str, str]:
@@ -128,6 +133,8 @@ class Boundaries:
         self._replaced: list[tuple[Any, str, Any]] = []
         self._engine: Any = None
         self._done: list[ModuleType] = []
+        # Functions of native modules by their identities, and what is in their place.
+        self._wrapped: dict[int, tuple[Any, Any]] = {}
         roots = {name.partition(".")[0] for name in levels}
         self._imports = ImportHook(roots, self._imported)
 
@@ -182,6 +189,8 @@ class Boundaries:
         wrapped: Any = self.timed(plain, level, f"{full}.{name}")
         if isinstance(where, type) and type(member).__name__ in _STATIC:
             wrapped = staticmethod(wrapped)
+        if isinstance(where, ModuleType):
+            self._wrapped[id(member)] = member, wrapped
         self._replace(where, name, wrapped, member)
 
     def install(self) -> None:
@@ -200,6 +209,12 @@ class Boundaries:
                 self._done.append(module)
                 for where, name, member in _callables(module):
                     self._wrap(where, name, member, self.levels[package])
+        # A package often has its native module's functions under names of its own, as mujoco does.
+        for module in inside(package):
+            for name, value in list(vars(module).items()):
+                if id(value) in self._wrapped:
+                    member, wrapped = self._wrapped[id(value)]
+                    self._replace(module, name, wrapped, member)
 
     def _imported(self, module: str, inside: bool) -> None:
         """A module was imported, perhaps with one that has a level."""

@@ -15,7 +15,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cule.scope.columns import Calls, joined
-from cule.scope.events import BACKWARD, NOBODY, UNATTRIBUTED, Key, Mark, Process, Thread, Work
+from cule.scope.events import (
+    BACKWARD,
+    LEVELS,
+    NOBODY,
+    UNATTRIBUTED,
+    Key,
+    Mark,
+    Process,
+    Thread,
+    Work,
+)
 from cule.scope.nodes import in_words, operations_of
 
 
@@ -139,7 +149,10 @@ def _own_allocations(lanes: dict[int, Lane], process: Process) -> None:
 
 
 def _merge_helpers(lanes: dict[int, Lane], process: Process) -> dict[int, int]:
-    """Gives calls of torch's threads to the lane that waits for them; the lane of each thread."""
+    """Gives calls of torch's threads to the lane that waits for them; the lane of each thread.
+
+    A wait is none of theirs: it is of one of Python's threads, such as tqdm's.
+    """
     waits = _backward_waits(lanes)
     lane_of = {number: number for number in lanes}
     given: dict[int, list[Calls]] = {number: [] for number in lanes}
@@ -147,7 +160,7 @@ def _merge_helpers(lanes: dict[int, Lane], process: Process) -> dict[int, int]:
         if number in lanes:
             continue
         lane_of[number], calls, last = process.main, Calls.of(thread.calls), -1
-        left = np.ones(len(calls), bool)
+        left = calls.level != LEVELS.index("waiting")
         for waiter, (begins, ends) in waits.items():
             own = np.flatnonzero(left & _inside(begins, ends, calls.start))
             if len(own):

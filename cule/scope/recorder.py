@@ -20,7 +20,13 @@ import torch
 from cule.errors import Failed, InvalidValue
 from cule.programs.results import command_line
 from cule.scope import capture, reference
-from cule.scope.activities import check_torch, missing_gpu, synchronize, uses_gpu
+from cule.scope.activities import (
+    check_torch,
+    import_profiler,
+    missing_gpu,
+    synchronize,
+    uses_gpu,
+)
 from cule.scope.annotations import Annotation, listen, stop_listening
 from cule.scope.boundary import levels_of
 from cule.scope.children import Children
@@ -152,6 +158,7 @@ class Recorder:
                 self._utilization.start()
             self._children.install()
         if self._following is not None:
+            import_profiler()  # for forks, too
             self._following.start()
         if self.iterations is None:
             self._begin_instruments()
