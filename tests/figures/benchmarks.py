@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 
 from tests.figures.pages import Said, said, table_line
@@ -12,6 +13,7 @@ PPO = source("PPO by eight systems", "2026-11-28", "9f0bb72", mode="figure9")
 ON_GPU = source(
     "PPO on a GPU by four systems", "2026-11-28-h200", "abf5a5c 2ae0929 27dc557", mode="figure9"
 )
+ON_CPU = source("PPO along four axes by six systems", "2026-11-29", "8baf450", mode="figure9")
 LARGE = source(
     "large pictures", "2026-11-28-h200", "2ae0929 27dc557 38bde9d",
     lambda row: row["commit"][:7] != "2ae0929" or row["system"] != "cule.train", mode="figure10",
@@ -20,7 +22,14 @@ CASES = (
     (512, 125, 1, 1), (512, 125, 8, 1), (512, 250, 1, 1), (256, 125, 1, 1), (1024, 125, 1, 1),
     (512, 125, 1, 4),
 )  # fmt: skip
-SOURCES = (PPO, ON_GPU, LARGE)
+# Envs, steps, depth and width.
+ON_CPU_CASES = (
+    (16, 32, 1, 1), (16, 16, 1, 1), (16, 64, 1, 1), (16, 128, 1, 1), (32, 32, 1, 1),
+    (64, 32, 1, 1), (16, 32, 2, 1), (16, 32, 4, 1), (16, 32, 8, 1), (16, 32, 1, 0.5),
+    (16, 32, 1, 2),
+)  # fmt: skip
+SIX = ("cule.train", "CleanRL", "stable-baselines3", "RLlib", "TorchRL", "rl_games")
+SOURCES = (PPO, ON_CPU, ON_GPU, LARGE)
 NUMBERS = "1 9 10 16 32 64"
 GIVEN: dict[str, str] = {}
 
@@ -38,6 +47,19 @@ def on_gpu() -> Iterator[Said]:
             if name in rows:
                 numbers += [rows[name]["seconds"], rows[name]["peak_bytes"] / 2**30]
         yield said(line, *numbers)
+
+
+def on_cpu() -> Iterator[Said]:
+    """Medians of all iterations, also where a case was measured twice."""
+    for case in ON_CPU_CASES:
+        seconds: dict[str, list[float]] = {name: [] for name in SIX}
+        for row in ON_CPU.rows:
+            if (row["num_envs"], row["num_steps"], row["depth"], row["width"]) == case:
+                seconds[row["system"]] += row["all_seconds"]
+        yield said(
+            "| {}, {}, {}, {:g} |" + " {:.2f} |" * len(SIX),
+            *case, *map(statistics.median, seconds.values()),
+        )  # fmt: skip
 
 
 def large() -> Iterator[Said]:
@@ -62,5 +84,6 @@ def figures() -> Iterator[Said]:
         yield table_line(
             f"{row['system']} | {{:.2f}} | {{:,.0f}}", row["seconds"], row["peak_bytes"] / 2**20
         )
+    yield from on_cpu()
     yield from on_gpu()
     yield from large()

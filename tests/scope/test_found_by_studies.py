@@ -7,6 +7,7 @@ import importlib.util
 import multiprocessing
 import shutil
 import sys
+import time
 from pathlib import Path
 
 from cule import scope
@@ -64,7 +65,7 @@ def test_processes_are_ready_to_record_before_the_window(tmp_path):
         assert own.recv() is True
         for _ in range(2):
             with scope.iteration():
-                pass
+                time.sleep(0.5)  # it looks for the window now and then
         own.send(None)
         child.join(60)
     assert {one.process.name for one in recording.processes} == {"main", "ready"}
