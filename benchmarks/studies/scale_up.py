@@ -71,7 +71,8 @@ def row_of(options: Options, num_workers: int, costs: Costs) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         train(options, num_workers, Path(folder) / "recording")
         recording = Recording(Path(folder) / "recording", costs)
-        says = {"system": "cule", "case": f"{num_workers} workers", "workers": num_workers}
+        case = f"{num_workers} worker{'s' if num_workers > 1 else ''}"
+        says = {"system": "cule", "case": case, "workers": num_workers}
         return {
             **head_of(STUDY, options, says), **body_of(recording),
             "processes": processes_of(recording),
