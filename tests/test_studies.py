@@ -13,6 +13,7 @@ from benchmarks.studies import frameworks, tables
 from benchmarks.studies.__main__ import main
 from benchmarks.studies.case import Case, Enough, Iterations, Options
 from benchmarks.studies.marks import Mark, Marks
+from cule.scope.annotations import listen, open_annotations, stop_listening
 
 SMALL = ["--device", "cpu", "--num-envs", "4", "--num-steps", "4", "--minibatches", "2",
          "--epochs", "1", "--warm-up", "3", "--iterations", "2", "--tries", "1"]  # fmt: skip
@@ -64,9 +65,20 @@ def planted(monkeypatch):
     return module
 
 
-def opened():
-    from cule.scope.annotations import open_annotations
+class Ended:
+    """Notes which annotations end."""
 
+    def __init__(self):
+        self.names = []
+
+    def began(self, annotation):
+        pass
+
+    def ended(self, annotation):
+        self.names.append(annotation.name)
+
+
+def opened():
     return [one.name for _, some in open_annotations().values() for one in some]
 
 
@@ -87,11 +99,15 @@ def test_an_operation_may_go_on_to_the_end_of_the_iteration(planted):
     ])  # fmt: skip
     iterated = Iterations(marks, 1)
     iterated()
+    ended = Ended()
+    listen(ended)
     planted.rest()
     planted.step()
     assert opened() == ["iteration", "backpropagation"]
     with pytest.raises(Enough):
         iterated()
+    stop_listening(ended)
+    assert ended.names == ["backpropagation", "iteration"]
     planted.step()
     assert [one for _, one in planted.said] == [
         ["iteration", "backpropagation"], ["iteration", "backpropagation"], ["simulation"]
