@@ -17,8 +17,8 @@ FRAMEWORKS = source(
     mode="study-frameworks",
 )  # fmt: skip
 ALGORITHMS = source("algorithms", DAY, "2bd8d9b", mode="study-algorithms")
-SIMULATORS = source("simulators", DAY, "2bd8d9b", mode="study-simulators")
-SCALE_UP = source("self-play in many processes", DAY, "4f556a3", mode="study-scale-up")
+SIMULATORS = source("simulators", DAY, "4f556a3", mode="study-simulators")
+SCALE_UP = source("self-play in many processes", DAY, "94402a1", mode="study-scale-up")
 SOURCES = (FRAMEWORKS, ALGORITHMS, SIMULATORS, SCALE_UP)
 
 
