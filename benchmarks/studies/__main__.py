@@ -99,7 +99,7 @@ def rows_of(args: argparse.Namespace, options: Options, costs: Costs) -> list[di
     """Records all cases, and appends their rows."""
     if args.study == scale_up.STUDY:
         work: dict[str, Callable[[], dict[str, Any]]] = {
-            f"{count} workers": lambda count=count: scale_up.row_of(options, count, costs)
+            scale_up.name_of(count): lambda count=count: scale_up.row_of(options, count, costs)
             for count in args.workers
         }
     else:

@@ -16,6 +16,11 @@ from cule.scope.events import LEVELS
 STUDY = "scale-up"
 
 
+def name_of(num_workers: int) -> str:
+    """The name of a case."""
+    return f"{num_workers} worker{'s' if num_workers > 1 else ''}"
+
+
 def train(options: Options, num_workers: int, folder: Path) -> None:
     """Trains for some generations, of which those after the warm-up are recorded.
 
@@ -71,8 +76,7 @@ def row_of(options: Options, num_workers: int, costs: Costs) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         train(options, num_workers, Path(folder) / "recording")
         recording = Recording(Path(folder) / "recording", costs)
-        case = f"{num_workers} worker{'s' if num_workers > 1 else ''}"
-        says = {"system": "cule", "case": case, "workers": num_workers}
+        says = {"system": "cule", "case": name_of(num_workers), "workers": num_workers}
         return {
             **head_of(STUDY, options, says), **body_of(recording),
             "processes": processes_of(recording),

@@ -51,15 +51,12 @@ def unrecorded(row: Row) -> float:
 
 
 def middle_tries(rows: Iterable[Row]) -> list[Row]:
-    """Of each case that was recorded, the try with the median time of an iteration."""
+    """Of each case that was recorded, the try with the median of `unrecorded`."""
     tries: dict[str, list[Row]] = {}
     for row in rows:
         if "problem" not in row:
             tries.setdefault(row["case"], []).append(row)
-    return [
-        sorted(some, key=lambda row: row["iteration_milliseconds"])[(len(some) - 1) // 2]
-        for some in tries.values()
-    ]
+    return [sorted(some, key=unrecorded)[(len(some) - 1) // 2] for some in tries.values()]
 
 
 def markdown(columns: Sequence[Column], rows: Iterable[Any], left: int = 1) -> str:
