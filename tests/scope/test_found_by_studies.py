@@ -58,7 +58,7 @@ def imported(pipe) -> None:
 def test_processes_are_ready_to_record_before_the_window(tmp_path):
     """Else they were missing for seconds of it."""
     context = multiprocessing.get_context("spawn")
-    with scope.record(tmp_path, iterations=(1, 2)):
+    with scope.record(tmp_path, iterations=(1, 2)) as recording:
         own, its = context.Pipe()
         child = context.Process(target=imported, args=(its,), name="ready", daemon=True)
         child.start()
@@ -68,3 +68,4 @@ def test_processes_are_ready_to_record_before_the_window(tmp_path):
                 time.sleep(0.5)  # it looks for the window now and then
         own.send(None)
         child.join(60)
+    assert {one.process.name for one in recording.processes} == {"main", "ready"}
