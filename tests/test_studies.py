@@ -136,6 +136,7 @@ def test_frameworks_have_rows_a_table_and_a_picture(tmp_path, capsys):
         for operation in tables.OPERATIONS:
             assert tables.share(row, operation) > 0.001, operation
         assert tables.share(row, "simulation", "simulator") > 0
+        assert tables.transitions(row, "python", "backend", "backpropagation") > 100
         # One call of cule for each step, and no other simulator.
         assert tables.transitions(row, "python", "simulator") == 4
         assert len(row["all_milliseconds"]) == 2
