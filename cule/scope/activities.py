@@ -48,7 +48,8 @@ def check_torch() -> None:
 
 def import_profiler() -> None:
     """Imports what torch.profiler imports when it first begins, which takes seconds."""
-    importlib.import_module("torch._inductor.config")
+    with _changing:  # a fork in the middle would wait for the module for ever
+        importlib.import_module("torch._inductor.config")
 
 
 def records_gpu() -> bool:
