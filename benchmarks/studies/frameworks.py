@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks.peers import cleanrl, rl_games, rllib, systems, torchrl
 from benchmarks.peers.setting import Setting
+from benchmarks.studies.baselines import marks_of
 from benchmarks.studies.case import Case, Iterated, Options
 from benchmarks.studies.marks import BACKPROPAGATION, INFERENCE, SIMULATION, Mark
 
@@ -21,14 +22,6 @@ CLEANRL = (
     # Of the state after the rollout, with which the script begins to learn.
     Mark("benchmarks.peers.cleanrl:Agent.get_value", BACKPROPAGATION, to_end=True),
 )
-STABLE_BASELINES3 = (
-    Mark("stable_baselines3.common.vec_env.base_vec_env:VecEnv.step", SIMULATION),
-    Mark("stable_baselines3.common.policies:ActorCriticPolicy.forward", INFERENCE),
-    Mark("stable_baselines3.common.policies:ActorCriticPolicy.predict_values", INFERENCE),
-    Mark("stable_baselines3.common.buffers:RolloutBuffer.compute_returns_and_advantage",
-         BACKPROPAGATION),
-    Mark("stable_baselines3.ppo.ppo:PPO.train", BACKPROPAGATION),
-)  # fmt: skip
 _ACTOR = "tensordict.nn:ProbabilisticTensorDictSequential"
 TORCHRL = (
     Mark("torchrl.envs.common:EnvBase.step_and_maybe_reset", SIMULATION),
@@ -105,7 +98,7 @@ _ALL = (
     case_of("cule.train", GRAPHS, systems.by_cule, on=_GPU),
     case_of("CleanRL", EAGER, cleanrl.run, marks=CLEANRL),
     case_of("stable-baselines3", EAGER, systems.by_stable_baselines3, ("stable_baselines3",),
-            STABLE_BASELINES3),
+            marks_of("PPO")),
     case_of("TorchRL", EAGER, torchrl.run, ("torchrl",), TORCHRL_EAGER),
     case_of("TorchRL", COMPILED, torchrl.run, ("torchrl",), TORCHRL_OTHERS, compile=True),
     case_of("TorchRL", GRAPHS, torchrl.run, ("torchrl",), TORCHRL_OTHERS, _GPU, graphs=True),

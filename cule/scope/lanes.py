@@ -124,7 +124,11 @@ def _inside(begins: np.ndarray, ends: np.ndarray, times: np.ndarray) -> np.ndarr
     return (place >= 0) & (times < ends[place]) if len(begins) else np.zeros(len(times), bool)
 
 
-def _backward_waits(lanes: dict[int, Lane]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+# By the number of a lane: begins and ends of its waits for backward passes.
+Waits = dict[int, tuple[np.ndarray, np.ndarray]]
+
+
+def _backward_waits(lanes: dict[int, Lane]) -> Waits:
     """When each lane waits for a backward pass: begins and ends."""
     waits = {}
     for number, lane in lanes.items():
@@ -134,12 +138,12 @@ def _backward_waits(lanes: dict[int, Lane]) -> dict[int, tuple[np.ndarray, np.nd
     return waits
 
 
-def _own_allocations(lanes: dict[int, Lane], process: Process) -> None:
+def _own_allocations(lanes: dict[int, Lane], process: Process, waits: Waits) -> None:
     """Gives allocations their owners; those of torch's threads have that of who waits for them."""
     others = [one for one in process.allocations if one.thread not in lanes]
     times = np.array([one.time for one in others], np.int64)
     lane_of = np.full(len(others), process.main)
-    for number, (begins, ends) in _backward_waits(lanes).items():
+    for number, (begins, ends) in waits.items():
         lane_of[_inside(begins, ends, times)] = number
     for one, number in zip(others, lane_of.tolist(), strict=True):
         one.key = lanes[number].owners.at(one.time)
@@ -148,12 +152,11 @@ def _own_allocations(lanes: dict[int, Lane], process: Process) -> None:
             one.key = lanes[one.thread].owners.at(one.time)
 
 
-def _merge_helpers(lanes: dict[int, Lane], process: Process) -> dict[int, int]:
+def _merge_helpers(lanes: dict[int, Lane], process: Process, waits: Waits) -> dict[int, int]:
     """Gives calls of torch's threads to the lane that waits for them; the lane of each thread.
 
     A wait is none of theirs: it is of one of Python's threads, such as tqdm's.
     """
-    waits = _backward_waits(lanes)
     lane_of = {number: number for number in lanes}
     given: dict[int, list[Calls]] = {number: [] for number in lanes}
     for number, thread in process.threads.items():
@@ -263,8 +266,9 @@ def assemble(process: Process) -> list[Lane]:
         lanes[number] = Lane(name, thread, Owners(thread.marks, process.end))
         _say_what_was_left_open(process, lanes[number])
     launches = _launches(process)
-    _own_allocations(lanes, process)
-    lane_of = _merge_helpers(lanes, process)
+    waits = _backward_waits(lanes)
+    _own_allocations(lanes, process, waits)
+    lane_of = _merge_helpers(lanes, process, waits)
     for work in process.work:
         number, launched = launches.get(work.correlation, (process.main, None))
         lane = lanes[lane_of.get(number, process.main)]

@@ -39,6 +39,10 @@ def _number(value: float, digits: int = 3) -> str:
     return f"{value:,.{digits}f}" if value else "."
 
 
+def _title(phase: str, operation: str) -> str:
+    return f"{phase} / {operation}" if phase else operation
+
+
 def breakdown_table(rows: Sequence[Row], iterations: int) -> str:
     """Operations with their milliseconds an iteration, by resource and by level of the CPU's part.
 
@@ -58,7 +62,7 @@ def breakdown_table(rows: Sequence[Row], iterations: int) -> str:
         by_operation.items(), key=lambda one: -sum(row.seconds for row in one[1])
     ):
         spent = sum(row.seconds for row in some)
-        name = f"{phase} / {operation}" if phase else operation
+        name = _title(phase, operation)
         resources = [
             sum(r.seconds for r in some if r.resource == resource) for resource in RESOURCES
         ]
@@ -113,7 +117,7 @@ def memory_sentence(use: MemoryUse, iterations: int) -> str:
         if use.iteration
         else "outside of iterations"
     )
-    last = f"{use.phase} / {use.operation}" if use.phase else use.operation
+    last = _title(use.phase, use.operation)
     sentence = f"Memory of {use.device}: the most was {_mebibytes(use.peak)} MiB, {when}, in {last}"
     before = f"{_mebibytes(use.before)} MiB of it were there before the recording"
     return f"{sentence}; {before}." if use.before else f"{sentence}."
@@ -123,9 +127,8 @@ def memory_table(use: MemoryUse, iterations: int) -> str:
     """The memory that operations took, in MiB."""
     count = max(iterations, 1)
     lines = [
-        [f"{one.phase} / {one.operation}" if one.phase else one.operation,
-         _mebibytes(one.taken / count), _mebibytes(one.most), _mebibytes(one.at_peak),
-         _mebibytes(one.kept)]
+        [_title(one.phase, one.operation), _mebibytes(one.taken / count), _mebibytes(one.most),
+         _mebibytes(one.at_peak), _mebibytes(one.kept)]
         for one in use.operations
     ]  # fmt: skip
     head = ["memory, MiB", "taken an iteration", "most at once", "at the peak", "kept at the end"]
