@@ -10,7 +10,7 @@ import torch
 from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Nets
-from cule.train.devices import compute_deterministically, multiprocessors_of
+from cule.train.devices import BytesKept, compute_deterministically, multiprocessors_of
 from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
 from cule.train.distributed.gpu_lock import trainings_at_once
 from cule.train.distributed.process_group import ProcessGroup
@@ -177,17 +177,18 @@ class Trainer:
             seed: the seed of the first env.
             first_env: the number of the first env, over all processes.
         """
-        processes, before, facts = self.processes, self._allocated(), None
+        processes, facts = self.processes, None
         with processes.all_or_none():
             if processes.acts:
                 learning.check(num_envs)
-                envs = make_envs(
-                    self.algorithm, learning, num_envs, self.device, alone=processes.layout.lags,
-                    sharing=self.sharing,
-                )  # fmt: skip
+                with BytesKept(self.device) as kept:
+                    envs = make_envs(
+                        self.algorithm, learning, num_envs, self.device,
+                        alone=processes.layout.lags, sharing=self.sharing,
+                    )  # fmt: skip
                 collector = Collector(
                     envs, self.device, self.args.env_groups, self.args.rewards, seed=seed,
-                    first_env=first_env, bytes=self._allocated() - before,
+                    first_env=first_env, bytes=kept.bytes,
                 )  # fmt: skip
                 facts = facts_of(collector)
         if processes.partners:
@@ -224,11 +225,6 @@ class Trainer:
         """
         with self.sandbox([one for each in self.learners for one in each.counts]):
             self.plan.warm_up()
-
-    def _allocated(self) -> int:
-        """Bytes that torch has allocated on a GPU."""
-        on_gpu = self.device.type == "cuda"
-        return torch.cuda.memory_allocated(self.device) if on_gpu else 0
 
     @property
     def steps(self) -> int:

@@ -7,6 +7,7 @@ import gc
 import pytest
 import torch
 
+from cule.train.devices import BytesKept
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.plan.graphs import CudaStreams
 from cule.train.trainer import Trainer
@@ -76,6 +77,19 @@ def test_graphs_that_are_made_again_leave_no_workspaces_behind(emptied):
         gc.collect()
         found.append(torch.cuda.memory_allocated())
     assert found == found[:1] * 4
+
+
+def test_bytes_kept_do_not_count_what_others_leave_behind():
+    left = [torch.ones(4 * MIB, dtype=torch.uint8, device=GPU)]
+    left.append(left)  # only a collection of garbage frees it
+    del left
+    with BytesKept(GPU) as kept:
+        new = torch.ones(MIB, dtype=torch.uint8, device=GPU)
+        lists = [[] for _ in range(1_000_000)]
+    assert kept.bytes == new.nbytes
+    before = torch.cuda.memory_allocated()
+    lists += [[] for _ in range(1_000_000)]
+    assert torch.cuda.memory_allocated() == before - 4 * MIB, "so many lists start a collection"
 
 
 def test_a_training_keeps_to_its_budget_also_while_it_checks_its_chunks(emptied):
