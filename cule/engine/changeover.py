@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+import time
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -88,7 +90,7 @@ class Changeover:
     ):
         for problem in shared_folders()[1]:
             warnings.warn(problem, stacklevel=level_of_the_user())
-        self.translated, self.kernels = False, 0
+        self.translated, self.kernels, self._known = False, 0, 0
         self._memory, self._backend = memory, backend
         # Each kernel has marked operations of its own, as a CUDA graph may still run the first
         # kernel after the second is loaded. Those of the first two are allocated here: between two
@@ -178,11 +180,12 @@ class Changeover:
         ):
             self._change_over_or_warn()
 
-    def wait(self, progress: bool) -> bool:
+    def wait(self, progress: bool, timeout: float | None = None) -> bool:
         """Waits for the kernel of all blocks, and makes steps run it.
 
         Args:
             progress: whether a line on stderr says that it waits.
+            timeout: seconds of waiting at most; then steps run what is compiled. None: no limit.
 
         Returns:
             Whether steps run a kernel of the game.
@@ -193,11 +196,20 @@ class Changeover:
         Warns:
             UserWarning: the game cannot be compiled or loaded.
         """
+        until = math.inf if timeout is None else time.monotonic() + timeout
         while self._translating is not None:
+            if timeout is not None and not self._translating.wait(until - time.monotonic()):
+                break
             if is_captured(self._memory.device):
                 raise Failed(
                     "expected wait_until_translated() before a CUDA graph is captured, got it "
                     "during a capture"
                 )
             self._change_over_or_warn(progress)
+        self._known = self.kernels
         return self.translated
+
+    def changed(self) -> bool:
+        """Whether steps run another kernel than when this or `wait` was last called."""
+        known, self._known = self._known, self.kernels
+        return self.kernels > known

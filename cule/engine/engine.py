@@ -175,8 +175,11 @@ class Engine:
         """Whether steps now run the compiled game."""
         return self._changeover is not None and self._changeover.translated
 
-    def wait_until_translated(self) -> bool:
+    def wait_until_translated(self, timeout: float | None = None) -> bool:
         """If the game is being compiled, waits until steps run the compiled game.
+
+        Args:
+            timeout: seconds of waiting at most; None: no limit.
 
         Returns:
             Whether steps run the compiled game.
@@ -187,7 +190,7 @@ class Engine:
         Warns:
             UserWarning: the game cannot be compiled or loaded.
         """
-        return self._changeover is not None and self._changeover.wait(self._progress)
+        return self._changeover is not None and self._changeover.wait(self._progress, timeout)
 
     def translate_again(self, states: Callable[[], list[tuple[Group, Snapshot]]] | None) -> bool:
         """Loads a kernel if one is compiled; else looks whether another is needed.
@@ -196,15 +199,15 @@ class Engine:
             states: a function that returns the states of some envs; None: only loads.
 
         Returns:
-            Whether steps now run another kernel than before.
+            Whether steps now run another kernel than after the last call, or since the last
+            `wait_until_translated`.
         """
         if self._changeover is None:
             return False
-        before = self._changeover.kernels
         self._changeover.change_over_if_ready()
         if states is not None:
             self._changeover.again(states)
-        return self._changeover.kernels > before
+        return self._changeover.changed()
 
     # Running --------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 
 import numpy as np
@@ -49,25 +50,33 @@ def reserve(env: HasConsoles, multiprocessors: int, *, ordered: bool | None = No
 
 
 @changes
-def wait_until_translated(env: HasConsoles) -> bool:
+def wait_until_translated(env: HasConsoles, timeout: float | None = None) -> bool:
     """Waits for the game to be compiled for the GPU, if it is being compiled (see `translate`).
 
     Results are the same before and after. Call it before you measure steps or capture them in a
     CUDA graph, which runs the kernels that it captured.
 
+    Args:
+        timeout: seconds of waiting at most. Then steps go on with what is compiled, and change
+            over to the rest when it is. None: no limit.
+
     Returns:
-        Whether steps run the compiled game; False: they stay interpreted.
+        Whether steps run the compiled game; False: they are interpreted, and without a timeout
+        they stay so.
 
     Raises:
         gymnasium.error.ClosedEnvironmentError: the env has been closed.
         RuntimeError: a CUDA graph is being captured.
+        TypeError, ValueError: the timeout is no number of seconds.
 
     Warns:
         UserWarning: the game cannot be compiled, as there is no run-time compiler, or cannot be
             loaded.
     """
     env.consoles.check_open("wait_until_translated")
-    return env.consoles.engine.wait_until_translated()
+    if timeout is not None:
+        timeout = arguments.number("timeout", timeout, 0, threading.TIMEOUT_MAX)
+    return env.consoles.engine.wait_until_translated(timeout)
 
 
 @changes
@@ -85,8 +94,9 @@ def translate_again(env: HasConsoles, look: bool = True) -> bool:
             since the last call.
 
     Returns:
-        Whether steps run other code than before the call. A CUDA graph runs the kernels that it
-        captured, so capture it again.
+        Whether steps run other code than after the last call of this or of
+        `wait_until_translated`. A CUDA graph runs the kernels that it captured, so capture it
+        again.
 
     Raises:
         gymnasium.error.ClosedEnvironmentError: the env has been closed.

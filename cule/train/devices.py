@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from types import TracebackType
-
 import torch
 
 from cule.devices.device import find_device
@@ -39,39 +36,3 @@ def compute_deterministically() -> None:
     """
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
-
-
-class BytesKept:
-    """Counts the bytes that a `with` block allocates on a GPU and keeps.
-
-    Python collects no garbage in the block: what objects from before give back would be subtracted.
-
-    Args:
-        device: where to count; on a CPU nothing is counted.
-
-    Attributes:
-        bytes: how many, after the block.
-    """
-
-    def __init__(self, device: torch.device):
-        self.bytes = 0
-        self._device = device
-
-    def _allocated(self) -> int:
-        return torch.cuda.memory_allocated(self._device) if self._device.type == "cuda" else 0
-
-    def __enter__(self) -> BytesKept:
-        self._collects = gc.isenabled()
-        gc.disable()
-        self._before = self._allocated()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.bytes = self._allocated() - self._before
-        if self._collects:
-            gc.enable()

@@ -10,7 +10,7 @@ import torch
 from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Nets
-from cule.train.devices import BytesKept, compute_deterministically, multiprocessors_of
+from cule.train.devices import compute_deterministically, multiprocessors_of
 from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
 from cule.train.distributed.gpu_lock import trainings_at_once
 from cule.train.distributed.process_group import ProcessGroup
@@ -29,6 +29,7 @@ from cule.train.lowering.networks import Networks, Optimizers, by_name, make_net
 from cule.train.lowering.sandbox import Sandbox
 from cule.train.lowering.settings_read import Make
 from cule.train.plan import annotate
+from cule.train.plan.graphs import no_garbage_collection
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
@@ -64,6 +65,8 @@ class Trainer:
         latest_start: the most steps before learning, even if the algorithm asks for more; None:
             as the algorithm asks.
         on_algorithm: called with the algorithm, before the envs of the settings are made.
+        translated: wait until the game is compiled for a GPU; False: training may begin with steps
+            that are interpreted, and changes over in `adapt`. Results are the same.
 
     Attributes:
         algorithm: the algorithm.
@@ -92,6 +95,7 @@ class Trainer:
         passes: Passes | None = None,
         latest_start: int | None = None,
         on_algorithm: Callable[[Algorithm[Any]], object] = lambda algorithm: None,
+        translated: bool = True,
     ):
         self.args, self.processes, self.device = args, processes, processes.device
         self.algorithm = algorithm = make_algorithm(make, args, processes)
@@ -140,6 +144,9 @@ class Trainer:
         self.plan.begin(
             self.lowered.observation, first if messages is None else messages.first(first)
         )
+        if translated:
+            with annotate.operation("compile the game"):
+                self.collector.wait_until_translated()
 
     def _place(self) -> tuple[int, int]:
         """This process's number among those that act, then those that learn, and envs of each."""
@@ -181,14 +188,16 @@ class Trainer:
         with processes.all_or_none():
             if processes.acts:
                 learning.check(num_envs)
-                with BytesKept(self.device) as kept:
+                with no_garbage_collection():  # what it frees would be taken off the envs' bytes
+                    before = self._allocated()
                     envs = make_envs(
                         self.algorithm, learning, num_envs, self.device,
                         alone=processes.layout.lags, sharing=self.sharing,
                     )  # fmt: skip
+                    kept = self._allocated() - before
                 collector = Collector(
                     envs, self.device, self.args.env_groups, self.args.rewards, seed=seed,
-                    first_env=first_env, bytes=kept.bytes,
+                    first_env=first_env, bytes=kept,
                 )  # fmt: skip
                 facts = facts_of(collector)
         if processes.partners:
@@ -225,6 +234,11 @@ class Trainer:
         """
         with self.sandbox([one for each in self.learners for one in each.counts]):
             self.plan.warm_up()
+
+    def _allocated(self) -> int:
+        """Bytes that torch has allocated on a GPU."""
+        on_gpu = self.device.type == "cuda"
+        return torch.cuda.memory_allocated(self.device) if on_gpu else 0
 
     @property
     def steps(self) -> int:

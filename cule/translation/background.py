@@ -52,6 +52,10 @@ class Translating:
         """Whether `result` returns at once."""
         return self._done.is_set()
 
+    def wait(self, timeout: float) -> bool:
+        """Waits for the thread, for so many seconds at most; returns `done`."""
+        return self._done.wait(timeout)
+
     def result(self, progress: bool = False) -> translation.Translation | None:
         """Waits for the thread, and returns what `make` returned there.
 

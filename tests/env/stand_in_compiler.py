@@ -6,11 +6,13 @@ import threading
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 import cule
 from cule import translation
 from cule.console import rom_of
+from cule.engine import changeover, engine
 from cule.translation import background
 
 SECONDS = 60  # at most, that a test waits for a thread
@@ -51,6 +53,16 @@ class Compiler:
         self.let_whole.set()
         join_threads()
         assert not background._being_made
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    """Lets envs on the CPU be compiled by a stand-in until the test ends."""
+    made = Compiler()
+    monkeypatch.setattr(translation, "translate", made)
+    monkeypatch.setattr(changeover, "architecture_of", lambda _: "sm_90")
+    monkeypatch.setattr(engine, "keep_through_forks", LoadingBackend)
+    monkeypatch.setattr(engine, "wants_translation", lambda asked, *_: asked is not False)
+    return made
 
 
 def join_threads() -> None:

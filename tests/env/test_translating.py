@@ -19,22 +19,18 @@ import pytest
 import torch
 from gymnasium import error
 from rollouts import outputs, same
-from stand_in_compiler import SECONDS, Compiler, LoadingBackend, join_threads, marked_ops
+from stand_in_compiler import SECONDS, Compiler, join_threads, marked_ops, stand_in
 
 import cule
 from cule import translation
 from cule.console import rom_of
-from cule.engine import changeover, engine
+from cule.engine import changeover
 from cule.translation import background
 
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
-    made = Compiler()
-    monkeypatch.setattr(translation, "translate", made)
-    monkeypatch.setattr(changeover, "architecture_of", lambda _: "sm_90")
-    monkeypatch.setattr(engine, "keep_through_forks", LoadingBackend)
-    monkeypatch.setattr(engine, "wants_translation", lambda asked, *_: asked is not False)
+    made = stand_in(monkeypatch)
     yield made
     made.problem = None
     made.finish()
@@ -132,6 +128,7 @@ def test_a_kernel_with_what_envs_execute_replaces_the_whole_one(
         assert len(backend.loaded) == 1 + (step >= 3)
     assert asked == [("sm_90", False, 3)]
     assert (backend.loaded, marked_ops(env)) == ([b"a kernel", b"another"], [7, 9])
+    assert env.translate_again(look=False), "a step has loaded it since the last call"
     assert not env.translate_again(look=False) and len(asked) == 1
     needed = False
     assert not env.translate_again() and env.wait_until_translated()
@@ -176,6 +173,25 @@ def test_wait_until_translated_waits_and_changes_over(compiler: Compiler) -> Non
     assert not env.translated
     with pytest.raises(error.ClosedEnvironmentError, match="wait_until_translated"):
         env.wait_until_translated()
+
+
+def test_waiting_with_a_timeout_leaves_the_rest_for_later(compiler: Compiler) -> None:
+    compiler.first = b"a first kernel"
+    env = make()
+    begun = time.monotonic()
+    assert not env.wait_until_translated(timeout=0.2)
+    assert time.monotonic() - begun >= 0.2
+    assert not env.wait_until_translated(0), "which only looks"
+    compiler.let.set()
+    assert env.wait_until_translated(timeout=0.5)
+    assert env.engine.backend.loaded == [b"a first kernel"]
+    assert not env.translate_again(look=False), "what the call has loaded"
+    compiler.finish()
+    assert env.wait_until_translated(timeout=SECONDS)
+    assert env.engine.backend.loaded == [b"a first kernel", b"a kernel"]
+    for wrong in (-1, "1", float("nan")):
+        with pytest.raises((TypeError, ValueError), match="expected timeout to be"):
+            env.wait_until_translated(timeout=wrong)
 
 
 def test_env_that_is_not_translated_does_not_wait() -> None:

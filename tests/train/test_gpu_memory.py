@@ -7,8 +7,9 @@ import gc
 import pytest
 import torch
 
-from cule.train.devices import BytesKept
+from cule.train import trainer
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.envs.collector import make_envs
 from cule.train.plan.graphs import CudaStreams
 from cule.train.trainer import Trainer
 from examples.ppo import ppo
@@ -79,17 +80,24 @@ def test_graphs_that_are_made_again_leave_no_workspaces_behind(emptied):
     assert found == found[:1] * 4
 
 
-def test_bytes_kept_do_not_count_what_others_leave_behind():
-    left = [torch.ones(4 * MIB, dtype=torch.uint8, device=GPU)]
-    left.append(left)  # only a collection of garbage frees it
-    del left
-    with BytesKept(GPU) as kept:
-        new = torch.ones(MIB, dtype=torch.uint8, device=GPU)
-        lists = [[] for _ in range(1_000_000)]
-    assert kept.bytes == new.nbytes
-    before = torch.cuda.memory_allocated()
-    lists += [[] for _ in range(1_000_000)]
-    assert torch.cuda.memory_allocated() == before - 4 * MIB, "so many lists start a collection"
+def test_bytes_of_envs_do_not_count_what_others_leave_behind(monkeypatch, emptied):
+    lists, args = [], ppo.Args(game="pong", device="cuda", num_envs=64, num_threads=1).on(GPU)
+
+    def slow(*given, **named):
+        lists.extend([] for _ in range(1_000_000))  # so many start a collection
+        return make_envs(*given, **named)
+
+    def bytes_beside(garbage):
+        left = [torch.ones(garbage, dtype=torch.uint8, device=GPU)]
+        left.append(left)  # only a collection frees it
+        del left
+        made = Trainer(ppo.PPO, args, ProcessGroup(0, 1, GPU))
+        made.close()
+        return made.collector.bytes
+
+    monkeypatch.setattr(trainer, "make_envs", slow)
+    bytes_beside(0)  # with what is made only once
+    assert bytes_beside(MIB) == bytes_beside(0) > 64 * 1000
 
 
 def test_a_training_keeps_to_its_budget_also_while_it_checks_its_chunks(emptied):
@@ -101,12 +109,12 @@ def test_a_training_keeps_to_its_budget_also_while_it_checks_its_chunks(emptied)
     ).on(GPU)  # fmt: skip
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    trainer = Trainer(ppo.PPO, args, ProcessGroup(0, 1, GPU))
-    work = trainer.learner.work
+    one = Trainer(ppo.PPO, args, ProcessGroup(0, 1, GPU))
+    work = one.learner.work
     assert work.at_once < work.samples
     for _ in range(9):
-        trainer.iterate()
+        one.iterate()
     torch.cuda.synchronize()
     # Libraries' workspaces are not counted.
     assert torch.cuda.max_memory_allocated() - before < budget + 64 * MIB
-    trainer.close()
+    one.close()

@@ -75,9 +75,6 @@ def make_envs(
     }
     own = algorithm.context.envs
     if own is not None:
-        if isinstance(own, cule.AtariEnv):
-            # A CUDA graph keeps the kernels that it captured: the game has to be compiled before.
-            own.wait_until_translated()
         return own
     env_device = torch.device(args.env_device or device)
     multiprocessors = _reserved(
@@ -193,8 +190,15 @@ class Collector:
         started = self.episodes.follow(rewards, terminated, truncated, infos)
         return frames, self._learned(rewards, infos), terminated, started
 
+    def wait_until_translated(self, timeout: float | None = None) -> None:
+        """If the game is being compiled for a GPU, waits for it, for `timeout` seconds at most."""
+        if isinstance(self.env, cule.AtariEnv):
+            self.env.wait_until_translated(timeout)
+
     def translate_again(self, steps: int) -> bool:
-        """Compiles the game again for a GPU if envs execute other code (AtariEnv.translate_again).
+        """Loads what was compiled for a GPU, and compiles again if envs execute other code.
+
+        See AtariEnv.translate_again.
 
         Args:
             steps: steps of each env so far, which decide whether it is time to look.
@@ -202,7 +206,7 @@ class Collector:
         Returns:
             Whether CUDA graphs have to be captured again.
         """
-        if not (isinstance(self.env, cule.AtariEnv) and self.env.device.type == "cuda"):
+        if not isinstance(self.env, cule.AtariEnv):
             return False
         look = steps >= self._look_at
         if look:

@@ -160,8 +160,6 @@ def make_env(
             game, num_envs, device=env_device or device, multiprocessors=multiprocessors,
             output="torch_shared", **options,
         )  # fmt: skip
-        # A CUDA graph keeps the kernels that it captured, so the game has to be compiled before.
-        env.wait_until_translated()
         return cast(Env, env)
     if emulator == "ale-py":
         # cule has all of ale-py's games under all their names, and suggests names for a wrong one.

@@ -28,6 +28,8 @@ from cule.train.run.stopper import Stopper
 from cule.train.trainer import Trainer
 
 EVALUATION_SEED = 1_000_000
+# A game's kernel that is on the disk was read long before; with a slow disk it takes this long.
+SECONDS_TO_READ_A_KERNEL = 1.0
 
 
 class Run:
@@ -49,8 +51,9 @@ class Run:
         self.speaks, self.standing = opening.speaks, Standing()
         self.writer = checkpoint.Writer(opening.checkpoints, self.processes)
         self.trainer = Trainer(
-            opening.make, self.args, self.processes, on_algorithm=opening.announce
-        )
+            opening.make, self.args, self.processes, on_algorithm=opening.announce,
+            translated=False,
+        )  # fmt: skip
         self.algorithm = self.trainer.algorithm
         self._check_frames()
         self.light = annotate.Light(self.processes.device)
@@ -86,6 +89,8 @@ class Run:
                     max_frames=args.eval_max_frames, full_action_space=args.full_action_space,
                     num_threads=args.num_threads,
                 )  # fmt: skip
+        # What has to be compiled is loaded later, by Trainer.adapt.
+        self.trainer.collector.wait_until_translated(SECONDS_TO_READ_A_KERNEL)
         with self.processes.all_or_none():
             self._log = Log(args, standing.logged[0], evaluated, frames, self.speaks)
         self.processes.synchronize()
