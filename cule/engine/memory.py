@@ -49,6 +49,12 @@ class Memory:
         for name, (shape, dtype) in fields.items():
             self.place(name, torch.zeros(shape, dtype=dtype, device=self.device))
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of all tensors; those that share memory count once."""
+        storages = (tensor.untyped_storage() for tensor in self.tensors.values())
+        return sum({one.data_ptr(): one.nbytes() for one in storages}.values())
+
     def set_numbers(self, numbers: Mapping[str, int | float | bool]) -> None:
         """Sets fields of the batch that are not addresses."""
         for name, number in numbers.items():

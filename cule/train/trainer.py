@@ -29,7 +29,6 @@ from cule.train.lowering.networks import Networks, Optimizers, by_name, make_net
 from cule.train.lowering.sandbox import Sandbox
 from cule.train.lowering.settings_read import Make
 from cule.train.plan import annotate
-from cule.train.plan.graphs import no_garbage_collection
 from cule.train.plan.memory import GIB
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
@@ -188,16 +187,13 @@ class Trainer:
         with processes.all_or_none():
             if processes.acts:
                 learning.check(num_envs)
-                with no_garbage_collection():  # what it frees would be taken off the envs' bytes
-                    before = self._allocated()
-                    envs = make_envs(
-                        self.algorithm, learning, num_envs, self.device,
-                        alone=processes.layout.lags, sharing=self.sharing,
-                    )  # fmt: skip
-                    kept = self._allocated() - before
+                envs = make_envs(
+                    self.algorithm, learning, num_envs, self.device, alone=processes.layout.lags,
+                    sharing=self.sharing,
+                )  # fmt: skip
                 collector = Collector(
                     envs, self.device, self.args.env_groups, self.args.rewards, seed=seed,
-                    first_env=first_env, bytes=kept,
+                    first_env=first_env,
                 )  # fmt: skip
                 facts = facts_of(collector)
         if processes.partners:
@@ -234,11 +230,6 @@ class Trainer:
         """
         with self.sandbox([one for each in self.learners for one in each.counts]):
             self.plan.warm_up()
-
-    def _allocated(self) -> int:
-        """Bytes that torch has allocated on a GPU."""
-        on_gpu = self.device.type == "cuda"
-        return torch.cuda.memory_allocated(self.device) if on_gpu else 0
 
     @property
     def steps(self) -> int:

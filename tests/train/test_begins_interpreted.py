@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 
 import pytest
@@ -81,44 +82,35 @@ def test_a_trainer_by_itself_waits(compiler):
 @pytest.mark.parametrize(
     ("algorithm", "made", "options"),
     [
-        (A2C, Args, {"num_batches": 4, "warmup_steps": 0, "lag": 1}),
-        (ppo.PPO, ppo.Args, {"num_steps": 16, "minibatch_size": 256}),
-        (dqn.DQN, dqn.Args, {"buffer_size": 20_000, "learning_starts": 2_000}),
+        (A2C, Args, {"num_batches": 4, "num_steps": 4, "steps_per_update": 1, "warmup_steps": 0}),
+        (ppo.PPO, ppo.Args, {"num_steps": 16, "minibatch_size": 256, "lag": 1}),
+        (dqn.DQN, dqn.Args, {"memory": 6400, "first_update": 640, "minibatch_size": 32}),
     ],
+    ids=["A2C", "PPO", "DQN"],
 )
 def test_on_a_gpu_graphs_change_over(algorithm, made, options, monkeypatch):
     """With the game's own kernel, which comes when the test says so."""
-    gpu, let, compiled = torch.device("cuda", 0), threading.Event(), translation.translate
+    gpu, compiled, states = torch.device("cuda", 0), translation.translate, []
+    args = made(
+        game="breakout", num_envs=64, width=0.25, deterministic=True, num_threads=1, **options
+    ).on(gpu)  # fmt: skip
+    for late in (False, True):
+        let = threading.Event()
 
-    def late(*args, **named):
-        assert let.wait(SECONDS)
-        return compiled(*args, **named)
+        def translate(*given, let=let):
+            assert let.wait(SECONDS)
+            return compiled(*given)
 
-    def trainer(translated):
-        args = made(
-            game="breakout", num_envs=64, width=0.25, deterministic=True, num_threads=1,
-            **options,
-        ).on(gpu)  # fmt: skip
-        return Trainer(algorithm, args, ProcessGroup(0, 1, gpu), translated=translated)
-
-    def play(one, iterations):
-        for _ in range(iterations):
-            one.iterate()
-        torch.cuda.synchronize()
-
-    whole = trainer(True)
-    assert whole.collector.env.translated
-    with monkeypatch.context() as context:
-        context.setattr(translation, "translate", late)
-        begins = trainer(False)
-        play(begins, 12)
-        assert not begins.collector.env.translated and begins.updates > 0
-        let.set()
-        begins.collector.wait_until_translated()
-    begins.plan.free_graphs()
-    play(begins, 12)
-    assert begins.collector.env.translated
-    play(whole, 24)
-    assert_same(begins.state_dict(), whole.state_dict())
-    for one in (begins, whole):
-        one.close()
+        monkeypatch.setattr(translation, "translate", translate if late else compiled)
+        trainer = Trainer(algorithm, args, ProcessGroup(0, 1, gpu), translated=not late)
+        for iteration in range(60):
+            if iteration == 40:
+                assert trainer.collector.env.translated == (not late) and trainer.updates > 0
+                let.set()
+                trainer.collector.wait_until_translated()
+                trainer.plan.free_graphs()
+            trainer.iterate()
+        assert trainer.collector.env.translated
+        states.append(copy.deepcopy(trainer.state_dict()))
+        trainer.close()
+    assert_same(*states)

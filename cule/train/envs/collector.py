@@ -100,7 +100,6 @@ class Collector:
         rewards: which rewards are learned from, see nn/rewards.py.
         seed: the seed of the first env.
         first_env: the number of the first env, over all processes.
-        bytes: bytes that the envs take on a GPU.
 
     Attributes:
         first: the first observations of all envs.
@@ -121,7 +120,6 @@ class Collector:
         *,
         seed: int = 0,
         first_env: int = 0,
-        bytes: int = 0,
     ):
         self.env, self.device, self.num_envs = env, device, int(env.num_envs)
         self.episodes = Episodes(self.num_envs, device)
@@ -136,10 +134,16 @@ class Collector:
         if on_cpu and (groups > 1 or device.type != "cpu"):
             self.async_envs = AsyncCpuEnvs(env, self.episodes, device, groups, self._learned)
         self.captured = isinstance(env, cule.AtariEnv) and self.async_envs is None
-        self.bytes, self.first_env = bytes, first_env
+        self.first_env = first_env
         self._compiled: dict[nn.Module, Any] = {}
         self._look_at = LOOK_AT
         self.first = self.reset(seed)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that an AtariEnv takes on a GPU; of other envs they are not known: 0."""
+        on_gpu = isinstance(self.env, cule.AtariEnv) and self.env.device.type == "cuda"
+        return self.env.engine.memory.bytes if on_gpu else 0
 
     @property
     def num_actions(self) -> int:
