@@ -226,13 +226,10 @@ class ActorCritic(nn.Module):
         policy = initialised(nn.Linear(features, num_actions), gain=0.01)
         value = initialised(nn.Linear(features, 1), gain=1.0)
         # Both heads as one product of matrices: a logit for each action, and the value.
-        self.heads = nn.utils.skip_init(nn.Linear, features, num_actions + 1)
-        self.heads.load_state_dict(
-            {
-                name: torch.cat([its, value.state_dict()[name]])
-                for name, its in policy.state_dict().items()
-            }
-        )
+        # (nn.utils.skip_init would import SymPy, which takes one to two seconds.)
+        self.heads = nn.Linear(features, num_actions + 1, device="meta")
+        self.heads.weight = nn.Parameter(torch.cat([policy.weight, value.weight]).detach())
+        self.heads.bias = nn.Parameter(torch.cat([policy.bias, value.bias]).detach())
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities (n, num_actions) and values (n,), both float32, of observations.
