@@ -260,11 +260,18 @@ def test_stacks_are_put_together_only_if_they_have_to_be(monkeypatch):
     assert stacks.shape == (2, 5, 4, 84, 84) and stacks.dtype == torch.uint8 and len(stacks) == 2
     assert stacks.device == ring.words.device and not stacks.requires_grad
     net = models.ActorCritic(6, width=0.1).to(DEVICE, memory_format=torch.channels_last)
-    lazily = [net(stacks.flatten(0, 1)), net(stacks[1]), net(stacks[1:].flatten(0, 1))]
+    lazily = [
+        net(stacks.flatten(0, 1)), net(stacks[1]), net(stacks[1:].flatten(0, 1)),
+        net(stacks[0][1:4]), net(stacks[-1][::2]), net(stacks.view(-1, 4, 84, 84)),
+        net(stacks.reshape(10, 4, 84, 84)), net(stacks[0].unflatten(0, (5, 1)).flatten(0, 1)),
+    ]  # fmt: skip
     assert not put_together
     plain = stacks.clone()
     assert put_together and type(plain) is torch.Tensor
-    eagerly = [net(plain.flatten(0, 1)), net(plain[1]), net(plain[1])]
+    eagerly = [
+        net(plain.flatten(0, 1)), net(plain[1]), net(plain[1]), net(plain[0][1:4]),
+        net(plain[1][::2]), net(plain.flatten(0, 1)), net(plain.flatten(0, 1)), net(plain[0]),
+    ]  # fmt: skip
     for one, other in zip(lazily, eagerly, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
     for function in (
@@ -273,9 +280,16 @@ def test_stacks_are_put_together_only_if_they_have_to_be(monkeypatch):
         lambda s: s[0, 1], lambda s: s.float() / 255, lambda s: 3 * s, lambda s: s.sum(dim=2),
         lambda s: torch.cat([s, plain]), lambda s: s.view(-1, 4, 84, 84), lambda s: s[1][3],
         lambda s: s.transpose(0, 1), lambda s: torch.stack([s, s]), lambda s: s.unsqueeze(0),
+        lambda s: s[-1, -2:], lambda s: s[None], lambda s: s[torch.tensor(1)], lambda s: s[True],
+        lambda s: s[0][2], lambda s: s[0][-1][3], lambda s: s[1:1], lambda s: s.view(torch.int32),
+        lambda s: s.reshape(-1), lambda s: s.unflatten(1, (5, 1))[:, 2], lambda s: s[0].view(-1),
     ):  # fmt: skip
         assert torch.equal(function(stacks), function(plain))
     assert repr(stacks) == repr(plain)
+    for wrong in (lambda s: s[2], lambda s: s.view(-1, 11), lambda s: s[::-1], lambda s: s[-3]):
+        for one in (stacks, plain):
+            with pytest.raises((IndexError, RuntimeError, ValueError)):
+                wrong(one)
 
 
 @pytest.mark.parametrize("name", ["nature", "nature-norm", "impala"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import torch
 from torch import nn
@@ -21,11 +21,12 @@ from cule.train.nn.memory import Lstm
 
 ModelName = Literal["nature", "nature-norm", "lstm", "impala"]
 MODELS = get_args(ModelName)
+Layer = TypeVar("Layer", nn.Conv2d, nn.Linear)
 # The Nature CNN has 8.6 billion weights then.
 MAX_WIDTH = 64.0
 
 
-def initialised(layer: nn.Conv2d | nn.Linear, gain: float = math.sqrt(2)) -> nn.Module:
+def initialised(layer: Layer, gain: float = math.sqrt(2)) -> Layer:
     """The layer with orthogonal weights and biases of 0."""
     nn.init.orthogonal_(layer.weight, gain)
     assert layer.bias is not None

@@ -102,6 +102,13 @@ def layout_of(
     )  # fmt: skip
 
 
+# What learning does with stacks before a network reads them.
+VIEWS = (
+    torch.Tensor.__getitem__, torch.Tensor.view, torch.Tensor.reshape, torch.Tensor.flatten,
+    torch.Tensor.unflatten,
+)  # fmt: skip
+
+
 class Stacks(torch.Tensor):
     """Stacks of a ring's frames, which are put together only if they have to be.
 
@@ -157,16 +164,16 @@ class Stacks(torch.Tensor):
 
     @property
     def _by_rows(self) -> bool:
-        """Whether the slots have two dimensions, the same as the stacks."""
-        dimensions = len(self.shape) - 1 - len(self.ring.frame)
-        return self.slots.dim() == 2 and self.slots.shape == self.shape[:dimensions]
+        """Whether the slots have the same dimensions as the stacks."""
+        return self.slots.shape == self.shape[: len(self.shape) - 1 - len(self.ring.frame)]
 
     def _selected(self, place: int) -> Stacks | None:
-        """The stacks at a place of the first dimension, if the slots have the same dimensions."""
-        return Stacks(self.ring, self.slots[place], self.envs[place]) if self._by_rows else None
+        """The stacks at a place of the first of two dimensions, if the slots have the same two."""
+        by_rows = self.slots.dim() == 2 and self._by_rows
+        return Stacks(self.ring, self.slots[place], self.envs[place]) if by_rows else None
 
     def _sliced(self, begin: int, end: int, step: int = 1) -> Stacks | None:
-        """The stacks at some places of the first dimension, likewise."""
+        """The stacks at some places of the first dimension, if the slots have the same ones."""
         if not self._by_rows:
             return None
         some = slice(begin, end, step)
@@ -175,7 +182,30 @@ class Stacks(torch.Tensor):
     def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
         return repr(self.whole())
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    def _viewed(self, function: Any, *args: Any, **kwargs: Any) -> Stacks | None:
+        """The result of one of VIEWS, if it is Stacks."""
+        if any(isinstance(one, torch.dtype) for one in (*args, *kwargs.values())):
+            return None
+        if function is not torch.Tensor.__getitem__:
+            blank = torch.empty((), dtype=torch.uint8).expand(self.shape)
+            return self._shaped(function(blank, *args, **kwargs).shape)
+        (index,) = args
+        if isinstance(index, slice):
+            return self._sliced(*index.indices(len(self)))
+        return self._selected(index) if type(index) is int else None
+
+    @classmethod
+    def __torch_function__(  # type: ignore[override]
+        cls, function: Any, types: Any, args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        """Views without __torch_dispatch__: its first call imports SymPy for one to two seconds."""
+        with torch._C.DisableTorchFunctionSubclass():
+            if function in VIEWS and isinstance(args[0], Stacks):
+                stacks = args[0]._viewed(function, *args[1:], **(kwargs or {}))
+                if stacks is not None:
+                    return stacks
+            return function(*args, **(kwargs or {}))
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
