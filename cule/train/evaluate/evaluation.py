@@ -98,6 +98,7 @@ def _share(
         state["args"]["game"], args.episodes, device, emulator=args.emulator, sticky=sticky,
         max_frames=args.max_frames, noops=args.noops, full_action_space=full_actions_of(state),
         share=share, num_threads=max(1, threads.stop - threads.start),
+        graphs=state["args"].get("cuda_graphs", False),
     )  # fmt: skip
     try:
         scores = evaluator.scores(policy, args.seed, greedy=args.greedy, on_ended=on_ended)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 
 import numpy as np
 import torch
 
 from cule.devices.device import usable_cpus
 from cule.train.envs.emulator import in_parts
+from cule.train.evaluate.acting import Acting
 from cule.train.evaluate.episode_envs import EpisodeEnvs, make_episode_envs
 from cule.train.evaluate.policy import Policy
-from cule.train.nn.models import sample
 from cule.train.plan import annotate
 
 NOOPS = 30
@@ -52,6 +52,7 @@ class Evaluator:
         full_action_space: offer all 18 actions, as in the policy's training.
         num_threads: how many threads play; 0: one for each core.
         share: (i, n): only the groups of the i-th of n shares.
+        graphs: on a GPU, whether a step of the policy may be a CUDA graph.
 
     Attributes:
         envs: the envs of each thread.
@@ -73,8 +74,9 @@ class Evaluator:
         full_action_space: bool = False,
         num_threads: int = 0,
         share: tuple[int, int] = (0, 1),
+        graphs: bool = False,
     ):
-        self.device = device
+        self.device, self._graphs = device, graphs
         parts = in_parts(episodes, groups_of(episodes, device))
         number, shares = share
         self._parts = parts[in_parts(len(parts), shares)[number]]
@@ -165,27 +167,21 @@ class Evaluator:
         stop: Callable[[], bool], ended: Callable[[int], None],
     ) -> np.ndarray | None:  # fmt: skip
         """The scores of a group of `count` episodes; None if it was stopped."""
-        generator = torch.Generator(self.device).manual_seed(seed)
-        on_gpu, shown = self.device.type == "cuda", envs.observations[:count]
+        act = Acting(
+            policy, envs.observations[:count], self.device, seed=seed, greedy=greedy,
+            graphs=self._graphs,
+        )  # fmt: skip
         envs.reset(seed, count)
         scores, playing = np.zeros(count), np.arange(count)
-        episodes = policy.begin(count, self.device)
-        while playing.size:
-            if stop():
-                return None
-            # On a GPU those whose episode is over are asked for, too: for a batch of another size
-            # cuDNN would look for its fastest kernels again.
-            asked = shown if on_gpu else shown[torch.from_numpy(playing)]
-            log_probabilities = episodes.scores(asked.to(self.device), None if on_gpu else playing)
-            chosen = (
-                log_probabilities.argmax(dim=1) if greedy else sample(log_probabilities, generator)
-            )
-            actions = chosen.cpu().numpy()[playing] if on_gpu else chosen.numpy()
-            rewards, over = envs.step(playing, actions)
-            scores[playing] += rewards
-            if over.any():
-                ended(int(over.sum()))
-            playing = playing[~over]
+        with closing(act):
+            while playing.size:
+                if stop():
+                    return None
+                rewards, over = envs.step(playing, act(playing))
+                scores[playing] += rewards
+                if over.any():
+                    ended(int(over.sum()))
+                playing = playing[~over]
         return scores
 
     def close(self) -> None:

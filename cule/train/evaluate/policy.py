@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from cule.train.algorithm import Algorithm, Nets
+from cule.train.lowering.attributes import Attributes
 from cule.train.lowering.method_checks import check_scores
 from cule.train.nn.memory import Carry, carrying, memories_of
 
@@ -22,14 +23,17 @@ class Policy:
     Args:
         scores: maps (n, 4, 84, 84) uint8 to log-probabilities (n, num_actions).
         nets: its networks by name, whose memories it needs to go on in an episode.
+        attributes: what `scores` may change besides; None: not known, so that a CUDA graph never
+            takes the place of a call.
     """
 
     def __init__(
         self,
         scores: Callable[[torch.Tensor], torch.Tensor],
         nets: Mapping[str, nn.Module] | None = None,
+        attributes: Attributes | None = None,
     ):
-        self.scores = scores
+        self.scores, self.attributes = scores, attributes
         self.memories = tuple(memories_of(nets or {}).values())
 
     def begin(self, episodes: int, device: torch.device) -> Episodes:
@@ -90,4 +94,4 @@ def policy_from(
             values = algorithm.scores(nets, observations)
         return check_scores(values, len(observations), algorithm.num_actions)
 
-    return Policy(scores, vars(nets))
+    return Policy(scores, vars(nets), Attributes(algorithm, list(vars(nets).values())))

@@ -195,6 +195,23 @@ def constant_classes(algorithm: Any) -> Iterator[None]:
         )
 
 
+def _alike_on_host(one: Any, other: Any) -> bool:
+    """Whether two saved values are equal; tensors of a device may have other numbers."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, torch.Tensor):
+        if one.is_cpu and other.is_cpu:
+            return torch.equal(one, other)
+        return one.shape == other.shape and one.device == other.device
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(
+            _alike_on_host(value, other[key]) for key, value in one.items()
+        )
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(_alike_on_host, one, other))
+    return bool(one == other)
+
+
 class Attributes:
     """Saves and restores the attributes of an algorithm.
 
@@ -215,6 +232,10 @@ class Attributes:
         seen = {id(one) for one in self._others}
         own = {name: one for name, one in vars(self._algorithm).items() if name not in GIVEN}
         return {name: _take(one, name, seen) for name, one in own.items()}
+
+    def are_alike_on_host(self, before: Mapping[str, Taken]) -> bool:
+        """Whether only tensors of the device have changed since `state_dict` returned `before`."""
+        return _alike_on_host(before, self.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Taken]) -> None:
         """Restores what state_dict() returned.

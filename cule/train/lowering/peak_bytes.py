@@ -22,6 +22,8 @@ class PeakBytes(TorchDispatchMode):
         bytes: of those that are in use.
         peak: the most that were in use at the same time.
         course: `bytes` after each tensor that was made.
+        waits: whether the host has waited for numbers of a GPU, or a GPU for the host's: a CUDA
+            graph can hold neither.
     """
 
     def __new__(cls) -> PeakBytes:
@@ -30,7 +32,7 @@ class PeakBytes(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.bytes = self.peak = 0
+        self.bytes, self.peak, self.waits = 0, 0, False
         self.course: list[int] = []
         # Tensors in use, and bytes, of each piece of memory.
         self._used: dict[int, list[int]] = {}
@@ -44,6 +46,7 @@ class PeakBytes(TorchDispatchMode):
     ) -> Any:
         given = {storage._cdata for _, storage in _storages((args, kwargs))}
         result = function(*args, **(kwargs or {}))
+        self.waits |= _waits(function, args, result)
         # Arguments may have been put together by the function.
         new = [a for a in _storages((args, kwargs)) if a[1]._cdata not in given | self._used.keys()]
         for tensor, storage in (*new, *_storages(result)):
@@ -89,6 +92,15 @@ class PeakBytes(TorchDispatchMode):
     def work_of(self, rows: int) -> Work:
         """The memory of a call for so many rows, which are all computed at once."""
         return Work(rows, -(-self.peak // rows), least=rows)
+
+
+def _waits(function: Any, args: Sequence[Any], result: Any) -> bool:
+    """Whether an operation's result or its shape depends on numbers that the other side has."""
+    if {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(function.tags):
+        return True
+    values = [one for one in tree_iter((args, result)) if isinstance(one, torch.Tensor)]
+    copies = function in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
+    return copies and len({one.is_cpu for one in values}) > 1
 
 
 class _WithoutCompiler(PeakBytes):

@@ -116,13 +116,17 @@ class CudaStreams:
         """See Streams."""
         self._stream(stream).wait_event(event)
 
-    def capture(self, function: Callable[[], None]) -> Callable[[], None]:
-        """See Streams."""
+    def capture(
+        self, function: Callable[[], None], generator: torch.Generator | None = None
+    ) -> Callable[[], None]:
+        """See Streams; the function may also draw from this generator of the device."""
         current, graph = torch.cuda.current_stream(self.device), torch.cuda.CUDAGraph()
         if current not in self._on:
             self._on[current] = self.side() if current in self.sides else self.main()
         own, last = self._on[current], self._last.get(current)
         earlier = None if last is None else last()
+        if generator is not None:
+            graph.register_generator_state(generator)
         self._last[current] = weakref.ref(graph)
         # Graphs of a stream never run at the same time, so they share their memory. Other threads
         # may use CUDA during the capture.

@@ -87,7 +87,7 @@ class Run:
                     args.game, args.eval_episodes, self.processes.device,
                     emulator=args.eval_emulator, sticky=args.eval_sticky,
                     max_frames=args.eval_max_frames, full_action_space=args.full_action_space,
-                    num_threads=args.num_threads,
+                    num_threads=args.num_threads, graphs=args.cuda_graphs,
                 )  # fmt: skip
         # What has to be compiled is loaded later, by Trainer.adapt.
         self.trainer.collector.wait_until_translated(SECONDS_TO_READ_A_KERNEL)
