@@ -92,7 +92,6 @@ def gpu_use(processes: Sequence[Process]) -> list[GpuUse]:
         multiprocessors, slots = _counters(of_gpu, window)
         uses.append(GpuUse(
             names[uuid], uuid, tuple(process.name for process, _ in of_gpu),
-            _nvml([process for process, _ in of_gpu], uuid), 100 * ran / window, multiprocessors,
-            slots,
+            _nvml(processes, uuid), 100 * ran / window, multiprocessors, slots,
         ))  # fmt: skip
     return uses

@@ -20,28 +20,39 @@ FRAMEWORKS = source(
 ALGORITHMS = source("algorithms", DAY, "2bd8d9b", mode="study-algorithms")
 SIMULATORS = source("simulators", DAY, "4f556a3", mode="study-simulators")
 SCALE_UP = source("self-play in many processes", DAY, "3497748", mode="study-scale-up")
-SOURCES = (FRAMEWORKS, ALGORITHMS, SIMULATORS, SCALE_UP)
+ON_A_GPU = f"{DAY}-h200"
+FRAMEWORKS_ON_A_GPU = source(
+    "PPO by several libraries, on a GPU", ON_A_GPU, "4222fc1", mode="study-frameworks"
+)  # fmt: skip
+SCALE_UP_ON_A_GPU = source(
+    "self-play in many processes, on a GPU", ON_A_GPU, "4222fc1", mode="study-scale-up"
+)  # fmt: skip
+SOURCES = (
+    FRAMEWORKS, FRAMEWORKS_ON_A_GPU, ALGORITHMS, SIMULATORS, SCALE_UP, SCALE_UP_ON_A_GPU
+)  # fmt: skip
 
 
 def shown(study: str, rows: Source) -> str:
     """The tables of a study; its libraries in their order."""
-    order = list(frameworks.CASES)
-    found = sorted(rows.rows, key=lambda row: order.index(row["case"]) if rows is FRAMEWORKS else 0)
+    order, found = list(frameworks.CASES), rows.rows
+    if study == "frameworks":
+        found = sorted(found, key=lambda row: order.index(row["case"]))
     return f"\n{tables.tables(study, found)}\n"
 
 
 WRITTEN = {
     rows.title: functools.partial(shown, study, rows)
     for study, rows in (
-        ("frameworks", FRAMEWORKS), ("algorithms", ALGORITHMS), ("simulators", SIMULATORS),
-        ("scale-up", SCALE_UP),
+        ("frameworks", FRAMEWORKS), ("frameworks", FRAMEWORKS_ON_A_GPU),
+        ("algorithms", ALGORITHMS), ("simulators", SIMULATORS), ("scale-up", SCALE_UP),
+        ("scale-up", SCALE_UP_ON_A_GPU),
     )
 }  # fmt: skip
 PYTHON, BACKEND = "python", "backend"
 # The paper's task has a simulation of its own.
 PAPERS_TASK = "Walker2d-v5"
 NUMBERS = "2021"
-GIVEN: dict[str, str] = {}
+GIVEN: dict[str, str] = {"16 envs are few for a GPU": "an option of the rows"}
 
 
 def by_case(rows: Source) -> dict[str, tables.Row]:
@@ -87,6 +98,55 @@ def of_libraries() -> Iterator[Said]:
     assert same[0] == same[1], "the options for torch.compile changed something"
 
 
+def of_libraries_on_a_gpu() -> Iterator[Said]:
+    """Inference and backpropagation; the simulator is the same kernel in all of them."""
+    rows = by_case(FRAMEWORKS_ON_A_GPU)
+    parts = ("inference", "backpropagation")
+
+    def share_of_kernels(row: tables.Row) -> float:
+        both = sum(tables.share(row, part) for part in parts)
+        return sum(tables.gpu_share(row, part) for part in parts) / both
+
+    def calls_to_kernels(row: tables.Row) -> float:
+        calls = sum(tables.share(row, part, "cuda_api") for part in parts)
+        return calls / sum(tables.gpu_share(row, part) for part in parts)
+
+    peers = [rows[f"{name}, eager"] for name in ("CleanRL", "stable-baselines3", "TorchRL")]
+    graphs, eager = (rows[f"cule.train, {way}"] for way in ("CUDA graphs", "eager"))
+    little, long = (
+        [share_of_kernels(row) for row in peers],
+        [calls_to_kernels(row) for row in peers],
+    )
+    yield said(
+        "kernels run in {:.0%} to {:.0%} of the time of inference and backpropagation, and calls of "
+        "CUDA take {:.1f} to {:.1f} times as long as they",
+        min(little), max(little), min(long), max(long),
+    )  # fmt: skip
+    yield said(
+        "In cule.train kernels run in {:.0%} of it with CUDA graphs, and in {:.0%} without",
+        share_of_kernels(graphs),
+        share_of_kernels(eager),
+    )
+    uses = [row["gpu_use"][0] for row in (*peers, graphs)]
+    yield said(
+        "kernels ran in {:.0f}%, {:.0f}% and {:.0f}% of the time, where nvidia-smi said {:.0f}%, "
+        "{:.0f}% and {:.0f}%; of cule.train with graphs in {:.1f}%, where it said {:.0f}%",
+        *(use["kernels"] for use in uses[:3]), *(use["nvml"] for use in uses[:3]),
+        uses[3]["kernels"], uses[3]["nvml"],
+    )  # fmt: skip
+
+
+def of_processes_on_a_gpu() -> Iterator[Said]:
+    rows = by_case(SCALE_UP_ON_A_GPU)
+    one, four = rows["1 worker"], rows["4 workers"]
+    yield said(
+        "an iteration takes {:.2f} s with one worker and {:.2f} s with four, and kernels run in "
+        "{:.0f}% and {:.0f}% of the time",
+        tables.unrecorded(one) / 1e3, tables.unrecorded(four) / 1e3,
+        one["gpu_use"][0]["kernels"], four["gpu_use"][0]["kernels"],
+    )  # fmt: skip
+
+
 def of_algorithms() -> Iterator[Said]:
     rows = [row for row in by_case(ALGORITHMS).values() if row["task"] == PAPERS_TASK]
     simulation = {row["algorithm"]: tables.share(row, "simulation") for row in rows}
@@ -112,6 +172,8 @@ def of_simulators() -> Iterator[Said]:
 
 def figures() -> Iterator[Said]:
     yield from of_libraries()
+    yield from of_libraries_on_a_gpu()
+    yield from of_processes_on_a_gpu()
     yield from of_algorithms()
     yield from of_simulators()
     row = by_case(SCALE_UP)["4 workers"]

@@ -130,6 +130,21 @@ def test_three_depths_of_gpu_use_stand_side_by_side(tmp_path):
         depths.gpu_use(both)
 
 
+def test_a_process_that_only_starts_others_samples_the_gpu_for_them():
+    """Its own window counts: that of the recording."""
+    users = []
+    for name in ("main", "worker"):
+        one = process(1100, work=[Work(200, 300, "play(int)")] * (name == "worker"), start=100)
+        one.name = name
+        one.about = {"gpus": [{"index": 0, "uuid": "GPU-aa", "name": "H200"}] * (name == "worker")}
+        users.append(one)
+    users[0].about["utilization"] = [
+        ["GPU-aa", 5e-8, 1.0], ["GPU-aa", 5e-7, 90.0], ["GPU-bb", 5e-7, 7.0]
+    ]  # fmt: skip
+    (use,) = depths.gpu_use(users)
+    assert (use.processes, use.nvml) == (("worker",), 90.0)
+
+
 def test_table_has_milliseconds_an_iteration():
     rows = [
         Row("main", "training", "play", "cpu", "simulator", 0.006, 4, 2, 0.0),
