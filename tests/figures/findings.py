@@ -118,8 +118,8 @@ def of_libraries_on_a_gpu() -> Iterator[Said]:
         [calls_to_kernels(row) for row in peers],
     )
     yield said(
-        "kernels run in {:.0%} to {:.0%} of the time of inference and backpropagation, and calls of "
-        "CUDA take {:.1f} to {:.1f} times as long as they",
+        "kernels run in {:.0%} to {:.0%} of the time of inference and backpropagation, and calls "
+        "of CUDA take {:.1f} to {:.1f} times as long as they",
         min(little), max(little), min(long), max(long),
     )  # fmt: skip
     yield said(
