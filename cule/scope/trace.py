@@ -27,11 +27,12 @@ MOST_PACKED, SMALL_BYTES = 50, 1 << 24
 _PROBLEMS = (EOFError, zlib.error, gzip.BadGzipFile, *DAMAGE)
 
 # An operator's call as Kineto writes it, with the comma after it: name, thread, begin and length in
-# microseconds. Within a string of JSON there is no end of a line.
+# microseconds. Where lines end depends on torch's version. A string of JSON has no quotes inside
+# without a backslash before them.
 _operators = re.compile(
-    r'\{\n    "ph": "X",\n    "cat": "cpu_op",\n    "name": "([^"\\\x00-\x1f]*)",\n'
-    r'    "pid": \d+,\n    "tid": (-?\d+),\n    "ts": (\d+\.\d+),\n    "dur": (\d+\.\d+)[ \n]*,\n'
-    r'    "args": \{[^{}\\]*\}[ \n]*\}[ \n]*,'
+    rb'\{[ \n]*"ph": "X",[ \n]+"cat": "cpu_op",[ \n]+"name": "([^"\\\x00-\x1f]*)",[ \n]+'
+    rb'"pid": \d+,[ \n]+"tid": (-?\d+),[ \n]+"ts": (\d+\.\d+),[ \n]+"dur": (\d+\.\d+)[ \n]*,'
+    rb'[ \n]*"args": \{[^{}\\]*\}[ \n]*\}[ \n]*,'
 )
 
 
@@ -74,14 +75,18 @@ def read_operators(path: Path) -> tuple[dict[str, Any], Operators]:
         ValueError: it is cut off or no trace.
     """
     try:
-        pieces = _operators.split(_unpacked(path).decode())
-        rest, of_call, *numbers = (pieces[place::5] for place in range(5))
+        pieces = _operators.split(_unpacked(path))
+        rest, names, threads, begins, lengths = (pieces[place::5] for place in range(5))
         del pieces
-        place: dict[str, int] = {}
-        name = np.array([place.setdefault(one, len(place)) for one in of_call], np.int64)
-        threads = np.array(list(map(int, numbers[0])), np.int64)
-        begins, lengths = (np.array(list(map(float, some)), np.float64) for some in numbers[1:])
-        return _trace_of("".join(rest)), Operators(list(place), name, threads, begins, lengths)
+        count, place = len(names), {one: number for number, one in enumerate(dict.fromkeys(names))}
+        numbers = {one: int(one) for one in set(threads)}
+        return _trace_of(b"".join(rest).decode()), Operators(
+            [one.decode() for one in place],
+            np.fromiter(map(place.__getitem__, names), np.int64, count),
+            np.fromiter(map(numbers.__getitem__, threads), np.int64, count),
+            np.fromiter(map(float, begins), np.float64, count),
+            np.fromiter(map(float, lengths), np.float64, count),
+        )
     except _PROBLEMS as problem:
         raise _no_trace(path, problem) from problem
 
