@@ -12,6 +12,7 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from cule.errors import InvalidValue
 from cule.scope.events import check_time
 
 # A trace packs to a 10th or 20th; what packs to less than a 50th, besides small ones, is none.
-MOST_PACKED, SMALL_BYTES = 50, 1 << 24
+MOST_PACKED, SMALL_BYTES, BLOCK_BYTES = 50, 1 << 24, 1 << 16
 _PROBLEMS = (EOFError, zlib.error, gzip.BadGzipFile, *DAMAGE)
 
 # An operator's call as Kineto writes it, with the comma after it: name, thread, begin and length in
@@ -34,6 +35,9 @@ _operators = re.compile(
     rb'"pid": \d+,[ \n]+"tid": (-?\d+),[ \n]+"ts": (\d+\.\d+),[ \n]+"dur": (\d+\.\d+)[ \n]*,'
     rb'[ \n]*"args": \{[^{}\\]*\}[ \n]*\}[ \n]*,'
 )
+
+
+_END = b"\n  },\n"  # of an event; a string of JSON has no end of a line
 
 
 class Operators(NamedTuple):
@@ -62,7 +66,7 @@ def read_trace(path: Path) -> dict[str, Any]:
         ValueError: it is cut off or no trace.
     """
     try:
-        return _trace_of(_unpacked(path).decode())
+        return _trace_of(b"".join(_unpacked(path)))
     except _PROBLEMS as problem:
         raise _no_trace(path, problem) from problem
 
@@ -74,19 +78,26 @@ def read_operators(path: Path) -> tuple[dict[str, Any], Operators]:
         OSError: the file cannot be read.
         ValueError: it is cut off or no trace.
     """
+    rest, found = list[bytes](), list[list[np.ndarray]]()
+    places: dict[bytes, int] = {}
+    threads: dict[bytes, int] = {}
     try:
-        pieces = _operators.split(_unpacked(path))
-        rest, names, threads, begins, lengths = (pieces[place::5] for place in range(5))
-        del pieces
-        count, place = len(names), {one: number for number, one in enumerate(dict.fromkeys(names))}
-        numbers = {one: int(one) for one in set(threads)}
-        return _trace_of(b"".join(rest).decode()), Operators(
-            [one.decode() for one in place],
-            np.fromiter(map(place.__getitem__, names), np.int64, count),
-            np.fromiter(map(numbers.__getitem__, threads), np.int64, count),
-            np.fromiter(map(float, begins), np.float64, count),
-            np.fromiter(map(float, lengths), np.float64, count),
-        )
+        for events in _unpacked(path):
+            pieces = _operators.split(events)
+            rest += pieces[::5]
+            names, numbers = pieces[1::5], pieces[2::5]
+            for name in dict.fromkeys(names):
+                places.setdefault(name, len(places))
+            threads.update((one, int(one)) for one in set(numbers))
+            found.append([
+                np.fromiter(map(places.__getitem__, names), np.int64),
+                np.fromiter(map(threads.__getitem__, numbers), np.int64),
+                np.fromiter(map(float, pieces[3::5]), np.float64),
+                np.fromiter(map(float, pieces[4::5]), np.float64),
+            ])  # fmt: skip
+        columns = (np.concatenate(column) for column in zip(*found, strict=True))
+        trace = _trace_of(b"".join(rest))
+        return trace, Operators([name.decode() for name in places], *columns)
     except _PROBLEMS as problem:
         raise _no_trace(path, problem) from problem
 
@@ -95,23 +106,32 @@ def _no_trace(path: Path, problem: Exception) -> InvalidValue:
     return InvalidValue(f"expected a trace of torch.profiler, got {path}: {problem}")
 
 
-def _trace_of(content: str) -> dict[str, Any]:
-    trace = json.loads(content)
+def _trace_of(content: bytes) -> dict[str, Any]:
+    trace = json.loads(content.decode())
     if not isinstance(trace["traceEvents"], list):
         raise InvalidValue("its traceEvents are no list")
     check_time(trace.setdefault("baseTimeNanoseconds", 0))
     return dict(trace)
 
 
-def _unpacked(path: Path) -> bytes:
-    """The content of a packed trace.
+def _unpacked(path: Path) -> Iterator[bytes]:
+    """The content of a packed trace, in pieces that end where an event does.
+
+    There is always one. Small ones, as what is made of a piece then fits into a processor's cache.
 
     Raises:
         EOFError, OSError, ValueError, zlib.error: it is cut off, or is no trace.
     """
     with opened(path) as packed, gzip.open(packed) as file:
         most = SMALL_BYTES + MOST_PACKED * os.fstat(packed.fileno()).st_size
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise InvalidValue(f"unpacked it has more than {most:,} bytes")
-    return content
+        piece, size = list[bytes](), 0
+        while block := file.read(BLOCK_BYTES):
+            size += len(block)
+            if size > most:
+                raise InvalidValue(f"unpacked it has more than {most:,} bytes")
+            before, end, after = block.rpartition(_END)
+            if end:
+                yield b"".join((*piece, before, end))
+                piece.clear()
+            piece.append(after)
+        yield b"".join(piece)
