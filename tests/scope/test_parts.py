@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import torch
 
 from cule.errors import InvalidValue
 from cule.scope import iteration, operation, parts, perfetto, record, storage
+from cule.scope.activities import Activities
 from cule.scope.annotations import listen, stop_listening
 from cule.scope.bias import iteration_times
 from cule.scope.events import Mark, Process
@@ -146,6 +148,21 @@ def test_a_forks_recording_has_parts_too(tmp_path, short_parts):
     assert found == {"adds": 60 * ADDS, "sums": 60 * SUMS} and first.process.iterations == 60
     found = calls_into_torch(recording, second.process.name)
     assert found["adds"] >= ADDS * (second.process.iterations - 1) > 0
+
+
+def test_a_parts_profile_is_gone_at_once(tmp_path, short_parts, monkeypatch):
+    """With all of its events, though it is in a circle of objects."""
+    release, profiles = Activities.release, []
+
+    def noted(self):
+        profiles.append(weakref.ref(self._profile.profiler))
+        release(self)
+        assert profiles[-1]() is None
+
+    monkeypatch.setattr(Activities, "release", noted)
+    with record(tmp_path):
+        iterate(20)
+    assert len(profiles) > 1
 
 
 def test_an_operation_that_stays_open_has_no_parts_within(tmp_path, short_parts):
