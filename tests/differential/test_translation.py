@@ -17,20 +17,17 @@ from cule import translation
 from cule.console import Group, Options
 from cule.engine import Engine
 from cule.rom import find_game
-from cule.translation.blocks import most_frequent
 from cule.translation.executed import both, profile_from
 from tests.support.build import CHECKED, build_module
 
 # One of each bank-switching scheme at least, programs with stack tricks, and much reading of
 # collisions; frames that are not ended by VSYNC, which are long.
-QUICK = ("pong", "up_n_down", "tic_tac_toe_3d")  # 2K, F8, long frames
+QUICK = ("up_n_down", "tic_tac_toe_3d")  # F8; 2K and long frames
 GAMES = (
-    "breakout", "freeway", "seaquest", "elevator_action", "montezuma_revenge", "ms_pacman",
+    "pong", "breakout", "freeway", "seaquest", "elevator_action", "montezuma_revenge", "ms_pacman",
     "pitfall2", "robotank",
     "solaris", "klax", "blackjack", "video_chess",
 )  # fmt: skip
-# So many instructions are compiled in seconds.
-FEW = 160
 STEPS = 400
 # How many of a step's instructions are in blocks, at least: in long frames those of blocks that
 # write nothing to the TIA are; the DPC's registers are read in blocks.
@@ -63,28 +60,12 @@ def make_engine(game: str, blocks: list[translation.Block], mode: int | None = N
     return engine
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("game", [*QUICK, *GAMES])
+@pytest.mark.parametrize(
+    "game", [*QUICK, *(pytest.param(game, marks=pytest.mark.slow) for game in GAMES)]
+)
 def test_blocks_do_what_the_interpreter_does(game: str, tmp_path: Path) -> None:
-    check_blocks(game, translation.blocks_of(find_game(game)), tmp_path)
-
-
-@pytest.mark.parametrize("game", QUICK)
-def test_frequent_blocks_do_what_the_interpreter_does(
-    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The others are interpreted, so that programs go from blocks to the interpreter and back."""
-    monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
-    found = find_game(game)
-    blocks = translation.blocks_of(found)
-    frequent = most_frequent(found, blocks)
-    assert 10 < len(frequent) < len(blocks)
-    check_blocks(game, frequent, tmp_path)
-
-
-def check_blocks(game: str, blocks: list[translation.Block], folder: Path) -> None:
-    """Compiles blocks, plays in them, and compares with the interpreter."""
-    module = build(game, blocks, folder)
+    blocks = translation.blocks_of(find_game(game))
+    module = build(game, blocks, tmp_path)
     compare(game, module, make_engine(game, blocks), make_engine(game, blocks))
 
 
