@@ -30,7 +30,7 @@ GAMES = (
     "journey_escape", "video_checkers",
 )  # fmt: skip
 MODULE_FLAGS = [*CHECKED, "-Wno-unknown-pragmas"]
-STEPS, CUT_OFF_STEPS, GPU_STEPS, CHECKED_STEPS = 60, 500, 15, 15
+STEPS, FULL_BUFFER_STEPS, CUT_OFF_STEPS, GPU_STEPS, CHECKED_STEPS = 60, 120, 500, 15, 15
 # The ways in which a step is drawn in pieces.
 PIECES = ("segments", "frames", "frames_by_32")
 FRAMESKIP, SEGMENTS_AT_LEAST = 4, 9
@@ -135,7 +135,7 @@ def test_segments_of_a_buffer_that_was_full_end(
     whole, pieces = make_engine("tic_tac_toe_3d"), make_engine("tic_tac_toe_3d")
     generator = torch.Generator().manual_seed(2)
     broken = 0
-    for _ in range(STEPS):
+    for _ in range(FULL_BUFFER_STEPS):
         action = int(torch.randint(10, (), generator=generator))
         for engine in (whole, pieces):
             engine.batch.buffer_capacity = capacity
