@@ -143,7 +143,9 @@ def commands() -> list[tuple[str, str]]:
         prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
         lines = re.findall(r"`((?:python|pip|make) [^`\n]+)`", prose)
         found += [(str(page.relative_to(ROOT)), line) for line in lines if "..." not in line]
-    return list(dict.fromkeys(found))
+    # A command that is on several pages runs once.
+    by_command = {command: where for where, command in reversed(found)}
+    return [(where, command) for command, where in reversed(by_command.items())]
 
 
 def check_pip_install(where: str, words: list[str]) -> None:

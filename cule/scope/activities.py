@@ -7,12 +7,13 @@ subscription, later profiles lose their GPU events (https://github.com/pytorch/p
 from __future__ import annotations
 
 import gzip
-import importlib
 import os
 import re
 import shutil
+import sys
 import tempfile
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,31 @@ def check_torch() -> None:
         )
 
 
-def import_profiler() -> None:
-    """Imports what torch.profiler imports when it first begins, which takes seconds."""
-    with _changing:  # a fork in the middle would wait for the module for ever
-        importlib.import_module("torch._inductor.config")
+class _WithoutCompiler:
+    """torch, but as if it had no compiler."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_inductor":
+            raise AttributeError(name)
+        return getattr(torch, name)
+
+
+def _profile_class() -> Any:
+    """torch.profiler's profile, which does not import torch's compiler.
+
+    It would when it first begins, which takes seconds, only to read there whether compiled code is
+    put into CUDA graphs. Where nothing has imported the compiler, that is what a variable says.
+    """
+    from torch.profiler import profile
+
+    if "torch._inductor" in sys.modules or os.environ.get("TORCHINDUCTOR_CUDAGRAPHS") == "1":
+        return profile
+    prepare = profile.prepare_trace
+    if prepare.__closure__ is not None:  # of another torch
+        return profile
+    names = {**prepare.__globals__, "torch": _WithoutCompiler()}
+    own = types.FunctionType(prepare.__code__, names, argdefs=prepare.__defaults__)
+    return type("profile", (profile,), {"prepare_trace": own})
 
 
 def records_gpu() -> bool:
@@ -95,7 +117,7 @@ class Activities:
 
     def __init__(self, with_gpu: bool = True, with_memory: bool = False):
         from torch._C._profiler import _ExperimentalConfig
-        from torch.profiler import ProfilerActivity, profile
+        from torch.profiler import ProfilerActivity
 
         if torch.autograd._profiler_enabled():
             raise Failed(
@@ -108,7 +130,7 @@ class Activities:
         self.with_gpu = with_gpu and usable and records_gpu()
         if self.with_gpu:
             activities.append(ProfilerActivity.CUDA)
-        self._profile: Any = profile(
+        self._profile: Any = _profile_class()(
             activities=activities, profile_memory=with_memory,
             experimental_config=_ExperimentalConfig(profile_all_threads=not with_memory),
         )  # fmt: skip
@@ -140,3 +162,11 @@ class Activities:
             self._profile.export_chrome_trace(str(trace))
             with trace.open("rb") as plain, gzip.open(path, "wb", compresslevel=1) as packed:
                 shutil.copyfileobj(plain, packed, 1 << 20)
+
+    def release(self) -> None:
+        """Gives its events' memory back: nothing can be written afterwards.
+
+        The profile is in a circle of objects, which Python would collect at some later time, and
+        looking for it among all of a program's objects takes up to seconds.
+        """
+        vars(self._profile).clear()

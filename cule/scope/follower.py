@@ -15,7 +15,6 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from cule.scope.activities import import_profiler
 from cule.scope.following import Follow
 from cule.scope.recorder import Recorder
 from cule.scope.sigterm import Sigterm
@@ -50,9 +49,6 @@ class Follower:
         """Begins to record, or to wait for the window."""
         if self.follow.window.exists():
             self.begin()
-        else:
-            # In the window the process would be missing meanwhile.
-            import_profiler()
         self._watch.start()
         atexit.register(self.end)
 

@@ -165,6 +165,8 @@ class Instruments:
             self._on_part()
         except (OSError, RuntimeError) as problem:
             self.problems.append(unwritten(self.folder, problem))
+        if self._activities is not None:
+            self._activities.release()
         self._activities = None
         return_memory()
         if "activities" in self.kinds:

@@ -8,7 +8,6 @@ waits, which is not in the recording: each part has a window of its own.
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import threading
 import time
@@ -56,10 +55,8 @@ def small_bytes() -> int:
 def return_memory() -> None:
     """Gives memory that is not used any more back to the system, as far as glibc is there.
 
-    Else the next part's growth would not be seen, and its memory would come on top. A profile of
-    torch's is in a circle of objects.
+    Else the next part's growth would not be seen, and its memory would come on top.
     """
-    gc.collect()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

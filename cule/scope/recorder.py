@@ -22,7 +22,6 @@ from cule.programs.results import command_line
 from cule.scope import capture, reference
 from cule.scope.activities import (
     check_torch,
-    import_profiler,
     missing_gpu,
     synchronize,
     uses_gpu,
@@ -158,7 +157,6 @@ class Recorder:
                 self._utilization.start()
             self._children.install()
         if self._following is not None:
-            import_profiler()  # for forks, too
             self._following.start()
         if self.iterations is None:
             self._begin_instruments()

@@ -52,13 +52,22 @@ def frames(observation: np.ndarray) -> np.ndarray:
     return observation.reshape(height, width, channels // 3, 3).transpose(2, 0, 1, 3)
 
 
-@pytest.mark.parametrize("lives_end", [True, False])
+LONG = (
+    ("Breakout", 250, 2, {}), ("MsPacman", 370, 1, {}), ("Seaquest", 250, 2, {}),
+    ("SpaceInvaders", 250, 1, {}),
+)  # fmt: skip
+BRIEF = (
+    ("Pong", 60, 0, {}), ("Breakout", 100, 0, {"frame_skip": 2}),
+    ("Assault", 100, 0, {"frame_skip": 1}),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("game", "steps", "least_ends", "options"),
+    ("game", "steps", "least_ends", "options", "lives_end"),
     [
-        ("Breakout", 250, 2, {}), ("MsPacman", 370, 1, {}), ("Seaquest", 250, 2, {}),
-        ("SpaceInvaders", 250, 1, {}), ("Pong", 60, 0, {}), ("Breakout", 150, 0, {"frame_skip": 2}),
-        ("Assault", 150, 0, {"frame_skip": 1}),
+        *((*case, True) for case in (*LONG, *BRIEF)),
+        *((*case, False) for case in (LONG[0], *BRIEF)),
+        *(pytest.param(*case, False, marks=pytest.mark.slow) for case in LONG[1:]),
     ],
     ids=str,
 )  # fmt: skip

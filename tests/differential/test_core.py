@@ -9,8 +9,10 @@ from reference import Pair
 from cule.rom import games
 
 NAMES = [game.name for game in games()]
-FRAMES, SLOW_FRAMES = 1_000, 20_000
-RESET_EVERY = 400
+# So many frames, and how often they are begun anew; the slow tests play for longer.
+FRAMES, RESET_EVERY = 400, 250
+FRAMES_OF_OTHER_MODES, RESET_OTHERS_EVERY = 100, 70
+SLOW_FRAMES = 20_000
 
 
 def other_settings() -> list[tuple[str, int, int]]:
@@ -35,7 +37,7 @@ def test_core_matches_ale_in_default_mode(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "mode", "difficulty"), other_settings())
 def test_core_matches_ale_in_other_modes(name: str, mode: int, difficulty: int) -> None:
-    Pair(name, mode, difficulty).play(300, 200)
+    Pair(name, mode, difficulty).play(FRAMES_OF_OTHER_MODES, RESET_OTHERS_EVERY)
 
 
 @pytest.mark.slow

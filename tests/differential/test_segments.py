@@ -30,7 +30,9 @@ GAMES = (
     "journey_escape", "video_checkers",
 )  # fmt: skip
 MODULE_FLAGS = [*CHECKED, "-Wno-unknown-pragmas"]
-STEPS = 120
+STEPS, FULL_BUFFER_STEPS, CUT_OFF_STEPS, GPU_STEPS, CHECKED_STEPS = 60, 120, 500, 15, 15
+# The ways in which a step is drawn in pieces.
+PIECES = ("segments", "frames", "frames_by_32")
 FRAMESKIP, SEGMENTS_AT_LEAST = 4, 9
 READING = ("freeway", "pitfall2", "seaquest", "space_invaders", "robotank")
 
@@ -74,53 +76,55 @@ def pictures_of(engine: Engine) -> torch.Tensor:
     return engine.contents.pictures(torch.arange(engine.num_envs))
 
 
-@pytest.mark.parametrize("way", ["segments", "frames", "frames_by_32"])
+def same(one: Engine, other: Engine, names: tuple[str, ...], where: str) -> None:
+    """Raises AssertionError if pictures or one of the named tensors differ."""
+    assert torch.equal(pictures_of(one), pictures_of(other)), f"{where}: pictures differ"
+    for name in names:
+        assert torch.equal(one.tensors[name], other.tensors[name]), f"{where}: {name} differ"
+
+
 @pytest.mark.parametrize("game", GAMES)
-def test_segments_are_the_whole(game: str, way: str, segments: ModuleType) -> None:
-    pictures, shared = set(), 0
+def test_segments_are_the_whole(game: str, segments: ModuleType) -> None:
+    pictures, shared = set(), [0] * len(PIECES)
     own = torch.arange(_core.PICTURE_ROWS, dtype=torch.uint8).expand(1, 2, -1)
-    for number, (whole, pieces) in play(segments, game, STEPS, ("entries", way)):
-        assert torch.equal(pictures_of(whole), pictures_of(pieces)), f"{number}: pictures differ"
-        for name in ("records", "ram", "traces", "pooled"):
-            assert torch.equal(whole.tensors[name], pieces.tensors[name]), (
-                f"{number}: {name} differ"
-            )
+    for number, (whole, *others) in play(segments, game, STEPS, ("entries", *PIECES)):
         pictures.add(pictures_of(whole).numpy().tobytes())
-        rows = pieces.tensors["row_of"]
-        assert torch.equal(whole.tensors["row_of"], own) and bool((rows <= own).all())
-        if leaves_lines(pieces.tensors["traces"])[0]:
-            assert torch.equal(rows, own), f"{number}: a line that is left shares its row"
-        shared += int((rows != own).sum())
+        assert torch.equal(whole.tensors["row_of"], own)
+        for place, pieces in enumerate(others):
+            where = f"{number}, {PIECES[place]}"
+            same(whole, pieces, ("records", "ram", "traces", "pooled"), where)
+            rows = pieces.tensors["row_of"]
+            assert bool((rows <= own).all())
+            if leaves_lines(pieces.tensors["traces"])[0]:
+                assert torch.equal(rows, own), f"{where}: a line that is left shares its row"
+            shared[place] += int((rows != own).sum())
     assert len(pictures) > STEPS // 4
-    assert shared > STEPS or game == "journey_escape"  # whose frames all end early
+    assert min(shared) > STEPS or game == "journey_escape"  # whose frames all end early
 
 
-@pytest.mark.parametrize("way", ["segments", "frames", "frames_by_32"])
 @pytest.mark.parametrize(
     ("game", "mode"),
     [("video_checkers", 19), ("tic_tac_toe_3d", 1), ("othello", 1), ("video_chess", 0)],
 )
 def test_frames_that_are_cut_off_go_on_where_they_stopped(
-    game: str, mode: int, way: str, segments: ModuleType
+    game: str, mode: int, segments: ModuleType
 ) -> None:
     """They continue at that color clock: the last write before may take effect after its cycle."""
-    whole, pieces = (make_engine(game, mode, frameskip=1) for _ in range(2))
+    ways = ("entries", *PIECES)
+    whole, *others = engines = [make_engine(game, mode, frameskip=1) for _ in ways]
     generator = torch.Generator().manual_seed(2)
-    for number in range(1500):
+    for number in range(CUT_OFF_STEPS):
         if number % 5 == 0:
             action = int(torch.randint(9, (), generator=generator))
-        for engine in (whole, pieces):
+        for engine, way in zip(engines, ways, strict=True):
             engine.tensors["actions"][:] = action
-            segments.step(engine.batch.address, way if engine is pieces else "entries")
-        assert torch.equal(pictures_of(whole), pictures_of(pieces)), f"step {number}: pictures"
-        for name in ("records", "ram", "traces"):
-            assert torch.equal(whole.tensors[name], pieces.tensors[name]), (
-                f"step {number}: {name} differ"
-            )
+            segments.step(engine.batch.address, way)
+        for pieces, way in zip(others, PIECES, strict=True):
+            same(whole, pieces, ("records", "ram", "traces"), f"step {number}, {way}")
 
 
 @pytest.mark.parametrize("capacity", [1, 200, 1500])
-@pytest.mark.parametrize("way", ["segments", "frames", "frames_by_32"])
+@pytest.mark.parametrize("way", PIECES)
 def test_segments_of_a_buffer_that_was_full_end(
     capacity: int, way: str, segments: ModuleType
 ) -> None:
@@ -131,7 +135,7 @@ def test_segments_of_a_buffer_that_was_full_end(
     whole, pieces = make_engine("tic_tac_toe_3d"), make_engine("tic_tac_toe_3d")
     generator = torch.Generator().manual_seed(2)
     broken = 0
-    for _ in range(STEPS):
+    for _ in range(FULL_BUFFER_STEPS):
         action = int(torch.randint(10, (), generator=generator))
         for engine in (whole, pieces):
             engine.batch.buffer_capacity = capacity
@@ -150,7 +154,7 @@ def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, segments: ModuleType) -> N
     game."""
     ours, theirs = make_engine(game), make_engine(game)
     generator = torch.Generator().manual_seed(3)
-    for number in range(30):
+    for number in range(GPU_STEPS):
         action = int(
             torch.randint(len(action_numbers(find_game(game), "minimal")), (), generator=generator)
         )
@@ -158,21 +162,17 @@ def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, segments: ModuleType) -> N
             engine.tensors["actions"][:] = action
         ours.step()
         segments.step(theirs.batch.address, "segments")
-        assert torch.equal(pictures_of(ours), pictures_of(theirs)), f"step {number}: pictures"
-        for name in ("ram", "rewards", "faults"):
-            assert torch.equal(ours.tensors[name], theirs.tensors[name]), (
-                f"step {number}: {name} differ"
-            )
+        same(ours, theirs, ("ram", "rewards", "faults"), f"step {number}")
         if ours.tensors["terminated"][0]:
             for engine in (ours, theirs):
                 engine.reset(torch.ones(1, dtype=torch.uint8), None)
 
 
 def step_by_step(game: str, step: Callable[[int], int]) -> int:
-    """The sum of what `step` returns for an engine's address, over some tens of steps."""
+    """The sum of what `step` returns for an engine's address, over some steps."""
     engine, total = make_engine(game), 0
     generator = torch.Generator().manual_seed(4)
-    for _ in range(40):
+    for _ in range(CHECKED_STEPS):
         actions = len(action_numbers(find_game(game), "minimal"))
         engine.tensors["actions"][:] = int(torch.randint(actions, (), generator=generator))
         total += step(engine.batch.address)
@@ -185,7 +185,7 @@ def step_by_step(game: str, step: Callable[[int], int]) -> int:
 def test_segments_begin_as_a_replay_has_them(game: str, segments: ModuleType) -> None:
     """The state for each segment, and the one after the step, are those of a replay of all
     entries."""
-    assert step_by_step(game, segments.step_checked) > 40 * FRAMESKIP * SEGMENTS_AT_LEAST
+    assert step_by_step(game, segments.step_checked) > CHECKED_STEPS * FRAMESKIP * SEGMENTS_AT_LEAST
 
 
 @pytest.mark.parametrize("game", [game.name for game in games()])

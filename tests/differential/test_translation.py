@@ -22,9 +22,9 @@ from tests.support.build import CHECKED, build_module
 
 # One of each bank-switching scheme at least, programs with stack tricks, and much reading of
 # collisions; frames that are not ended by VSYNC, which are long.
-QUICK = ("pong", "up_n_down", "tic_tac_toe_3d")  # 2K, F8, long frames
+QUICK = ("up_n_down", "tic_tac_toe_3d")  # F8; 2K and long frames
 GAMES = (
-    "breakout", "freeway", "seaquest", "elevator_action", "montezuma_revenge", "ms_pacman",
+    "pong", "breakout", "freeway", "seaquest", "elevator_action", "montezuma_revenge", "ms_pacman",
     "pitfall2", "robotank",
     "solaris", "klax", "blackjack", "video_chess",
 )  # fmt: skip

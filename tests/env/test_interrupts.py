@@ -24,12 +24,18 @@ import cule
 from cule.adapters import envpool
 from cule.env.flights import Flights
 
+OTHER_OPTIONS = ({"output": "numpy"}, {"autoreset_mode": "SameStep"}, {"continuous": True})
+
 
 @pytest.mark.parametrize(
-    "options", [{}, {"output": "numpy"}, {"autoreset_mode": "SameStep"}, {"continuous": True}]
-)
+    ("options", "stride"),
+    [
+        ({}, 1), *((options, 5) for options in OTHER_OPTIONS),
+        *(pytest.param(options, 1, marks=pytest.mark.slow) for options in OTHER_OPTIONS),
+    ],
+)  # fmt: skip
 def test_step_interrupted_before_any_byte_code_is_played_whole_or_not_at_all(
-    options: dict[str, Any],
+    options: dict[str, Any], stride: int
 ) -> None:
     env, twin = started(**options), started(**options)
     actions = torch.tensor([[1.0, 0.5, 0.0]] * ENVS) if "continuous" in options else RIGHT
@@ -45,7 +51,7 @@ def test_step_interrupted_before_any_byte_code_is_played_whole_or_not_at_all(
         env.step(actions)
         env.restore_state(before)
 
-    assert interrupted_everywhere(lambda: env.step(actions), check) > 50
+    assert interrupted_everywhere(lambda: env.step(actions), check, stride) > 50
     assert seen == set(states)
 
 

@@ -146,14 +146,14 @@ OTHER_STARTS = [
 def test_lives_that_start_with_fire(
     library: Path, episode_start: int, autoreset: int, pool: int
 ) -> None:
-    """Half a minute of play, so that lives are lost in Breakout."""
+    """Enough play that lives are lost in Breakout."""
     options = some_options(
         autoreset=autoreset, reset_pool_size=pool, max_frames=4000, episode_start=episode_start,
         life_loss_info=True, frameskip=9, fire_reset=True,
     )  # fmt: skip
     pair = Pair(SimulatedGpu(library, seed=1), ("breakout", "ms_pacman"), 4, options)
     pair.reset(None, torch.arange(4))
-    for _ in range(60):
+    for _ in range(30):
         pair.step()
     assert pair.endings >= 2
 
@@ -173,7 +173,7 @@ def test_options(library: Path, changes: dict[str, Any]) -> None:
         SimulatedGpu(library, seed=1), ("breakout", "tic_tac_toe_3d"), 7, some_options(**changes)
     )
     pair.reset(None, torch.arange(7))
-    for _ in range(12):
+    for _ in range(8):
         pair.step()
 
 

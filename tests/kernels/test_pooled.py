@@ -42,7 +42,7 @@ def test_all_episodes_end_at_a_steps_last_frame(
     pair = Pair(gpu, ("pong", "air_raid", "pitfall2"), num_envs, options)
     pair.reset(None, torch.arange(num_envs))
     seen = 0
-    for _ in range(4):
+    for _ in range(options.max_frames // options.frameskip + (autoreset == NEXT_STEP)):
         pair.step()
         seen += int(pools_onto_shown(pair.gpu.tensors["traces"]).sum())
     assert pair.endings >= num_envs

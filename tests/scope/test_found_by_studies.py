@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import torch
+
 from cule import scope
 from cule.scope.analysis import analyse
 from cule.scope.events import BACKWARD, Call
@@ -49,23 +51,29 @@ def test_native_functions_are_boundaries_under_names_of_their_package(tmp_path, 
 
 
 def imported(pipe) -> None:
-    """Says whether this process has what it needs to record at once."""
+    """Says whether this process had to import something to record, once it does."""
     importlib.import_module("torch")
-    pipe.send("torch._inductor.config" in sys.modules)
+    pipe.send(None)
+    pipe.recv()
+    torch.ones(3).sum()
+    pipe.send("torch._inductor" in sys.modules)
     pipe.recv()
 
 
 def test_processes_are_ready_to_record_before_the_window(tmp_path):
-    """Else they were missing for seconds of it."""
+    """torch's profiler imports torch's compiler, for seconds of which they were missing."""
     context = multiprocessing.get_context("spawn")
     with scope.record(tmp_path, iterations=(1, 2)) as recording:
         own, its = context.Pipe()
         child = context.Process(target=imported, args=(its,), name="ready", daemon=True)
         child.start()
-        assert own.recv() is True
-        for _ in range(2):
-            with scope.iteration():
-                time.sleep(0.5)  # it looks for the window now and then
+        own.recv()
+        with scope.iteration():
+            pass
+        with scope.iteration():
+            time.sleep(0.5)  # it looks for the window now and then
+            own.send(None)
+            assert own.recv() is False
         own.send(None)
         child.join(60)
     assert {one.process.name for one in recording.processes} == {"main", "ready"}

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import torch
 
 from cule.errors import InvalidValue
 from cule.scope import iteration, operation, parts, perfetto, record, storage
+from cule.scope.activities import Activities
 from cule.scope.annotations import listen, stop_listening
 from cule.scope.bias import iteration_times
 from cule.scope.events import Mark, Process
@@ -87,8 +89,9 @@ def test_nothing_is_lost_between_parts(recorded, tmp_path):
 
 
 def test_several_processes_read_the_same(recorded, tmp_path):
-    assert Recording(tmp_path, num_processes=2).breakdown() == recorded.breakdown()
-    assert calls_into_torch(Recording(tmp_path, num_processes=3)) == calls_into_torch(recorded)
+    again = Recording(tmp_path, num_processes=2)
+    assert again.breakdown() == recorded.breakdown()
+    assert calls_into_torch(again) == calls_into_torch(recorded)
 
 
 def test_time_is_that_of_the_program(tmp_path, short_parts):
@@ -147,6 +150,21 @@ def test_a_forks_recording_has_parts_too(tmp_path, short_parts):
     assert found["adds"] >= ADDS * (second.process.iterations - 1) > 0
 
 
+def test_a_parts_profile_is_gone_at_once(tmp_path, short_parts, monkeypatch):
+    """With all of its events, though it is in a circle of objects."""
+    release, gone = Activities.release, []
+
+    def noted(self):
+        profile = weakref.ref(self._profile.profiler)
+        release(self)
+        gone.append(profile() is None)
+
+    monkeypatch.setattr(Activities, "release", noted)
+    with record(tmp_path):
+        iterate(20)
+    assert len(gone) > 1 and all(gone)
+
+
 def test_an_operation_that_stays_open_has_no_parts_within(tmp_path, short_parts):
     with record(tmp_path) as recording, operation("all"):
         iterate(30)
@@ -198,20 +216,24 @@ def test_a_part_that_is_missing_is_a_sentence(recorded, tmp_path):
     assert problem.startswith("expected a trace of torch.profiler, got ")
 
 
-@pytest.mark.parametrize("damage", [
+DAMAGES = [
     lambda found: found.reverse(),
     lambda found: found[0].pop(),
     lambda found: found.append([1, 2, 3]),
     lambda found: found[0].__setitem__(0, -5),
     lambda found: found.append("x"),
-])  # fmt: skip
-def test_windows_that_do_not_follow_each_other_are_refused(recorded, tmp_path, damage):
+]
+
+
+def test_windows_that_do_not_follow_each_other_are_refused(recorded, tmp_path):
     path = storage.about_path(tmp_path, "main")
-    about = json.loads(path.read_bytes())
-    damage(about["parts"])
-    path.write_text(json.dumps(about))
-    with pytest.raises(InvalidValue, match="expected a recording's file, got"):
-        _ = Recording(tmp_path).processes
+    written = path.read_bytes()
+    for damage in DAMAGES:
+        about = json.loads(written)
+        damage(about["parts"])
+        path.write_text(json.dumps(about))
+        with pytest.raises(InvalidValue, match="expected a recording's file, got"):
+            _ = Recording(tmp_path).processes
 
 
 def test_a_disk_that_is_full_is_a_sentence_and_the_program_goes_on(

@@ -102,12 +102,12 @@ def test_a_recording_of_memory_has_no_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "PART_SECONDS", 0.0)
     monkeypatch.setattr(storage, "SECONDS_BETWEEN_WRITES", 0.001)
     with scope.record(tmp_path / "parts") as recording:
-        iterate(300)
+        iterate(60)
     assert len(recording.processes[0].process.about["parts"]) > 1
     with scope.record(tmp_path / "memory", memory=True) as recording:
-        iterate(300)
+        iterate(60)
     assert recording.processes[0].process.about["parts"] == []
-    assert recording.memory()[0].operations[1].taken == 300 * 100 * KIB
+    assert recording.memory()[0].operations[1].taken == 60 * 100 * KIB
 
 
 def work_in_child():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cule.scope.__main__ import main
 from cule.scope.events import UNATTRIBUTED
 from cule.scope.recording import Recording
 from cule.scope.start import BEFORE, ITERATION, Stage, _pass_on, plot, run, table
@@ -105,15 +106,11 @@ def test_table_and_picture(started, tmp_path):
         plot(started[0], tmp_path / "start.txt")
 
 
-def command(*words: object) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "cule.scope", "start", *map(str, words)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
 def test_command_prints_the_table_and_what_the_program_says(script, tmp_path):
-    done = command("--plot", tmp_path / "start.png", "--", script)
+    words = ["-m", "cule.scope", "start", "--plot", tmp_path / "start.png", "--", script]
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[2].split() == ["stage", "from", "seconds", "share"]
     assert "it begins\n" in done.stderr
@@ -121,21 +118,23 @@ def test_command_prints_the_table_and_what_the_program_says(script, tmp_path):
     assert (tmp_path / "start.png").stat().st_size > 1000
 
 
-def test_a_program_without_iterations_is_shown_whole(script):
-    done = command("--", script, "none")
-    assert done.returncode == 0, done.stderr
-    assert "s from the command to the program's end:" in done.stdout
-    assert "Note: the program marks no iteration" in done.stdout
+def test_a_program_without_iterations_is_shown_whole(script, capfd):
+    assert main(["start", "--", str(script), "none"]) == 0
+    printed = capfd.readouterr().out
+    assert "s from the command to the program's end:" in printed
+    assert "Note: the program marks no iteration" in printed
 
 
-def test_a_program_that_fails_keeps_its_traceback(tmp_path):
-    (tmp_path / "fails.py").write_text("def main():\n    raise KeyError('mine')\n\nmain()\n")
-    done = command("--", tmp_path / "fails.py")
-    assert done.returncode == 2
-    assert "fails.py\", line 2, in main\n    raise KeyError('mine')" in done.stderr
-    assert done.stderr.endswith("gets to its first iteration, got status 1\n")
-    done = command("--plot", tmp_path / "no folder" / "a.png", "--", tmp_path / "fails.py")
-    assert "expected --plot to name a file" in done.stderr and "KeyError" not in done.stderr
+def test_a_program_that_fails_keeps_its_traceback(tmp_path, capfd):
+    path = tmp_path / "fails.py"
+    path.write_text("def main():\n    raise KeyError('mine')\n\nmain()\n")
+    assert main(["start", "--", str(path)]) == 2
+    said = capfd.readouterr().err
+    assert "fails.py\", line 2, in main\n    raise KeyError('mine')" in said
+    assert said.endswith("gets to its first iteration, got status 1\n")
+    assert main(["start", "--plot", str(tmp_path / "no folder" / "a.png"), "--", str(path)]) == 2
+    said = capfd.readouterr().err
+    assert "expected --plot to name a file" in said and "KeyError" not in said
 
 
 def test_lines_that_python_writes_are_told_from_the_programs(capsys):

@@ -1,4 +1,4 @@
-// What each file of this folder adds to the module.
+// What each header of this folder adds to the module.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,6 @@
 // A console without a television: the bus, a cartridge and a frame of the 6507.
+#pragma once
+
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 

@@ -1,4 +1,6 @@
 // The 6507 on 64 KiB of flat memory, which logs every access except the fetch of the instruction.
+#pragma once
+
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 

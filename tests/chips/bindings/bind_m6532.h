@@ -1,4 +1,6 @@
 // The M6532, alone.
+#pragma once
+
 #include "m6532/m6532.h"
 
 #include "bindings.h"

@@ -1,4 +1,6 @@
 // The random generators.
+#pragma once
+
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 

@@ -1,5 +1,7 @@
 // The TIA from random states: collisions by a search and pixel by pixel; writes that take effect at
 // once and in a replay.
+#pragma once
+
 #include <cstring>
 #include <random>
 #include <utility>

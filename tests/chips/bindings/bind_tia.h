@@ -1,5 +1,7 @@
 // The TIA, fed through encoded entries. It draws through a SpanRenderer, and keeps what is written
 // for a search for collisions.
+#pragma once
+
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
