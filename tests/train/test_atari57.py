@@ -153,7 +153,8 @@ def test_evaluator_offers_all_actions_and_starts_without_noops():
 
 
 @pytest.mark.parametrize("protocol, actions", [("noops", 6), ("machado", 18)])
-def test_agent_is_trained_and_evaluated_by_its_protocol(tmp_path, protocol, actions):
+def test_agent_is_trained_and_evaluated_by_its_protocol(tmp_path, protocol, actions, monkeypatch):
+    monkeypatch.setattr(agent, "settings_of", lambda algorithm, *_: (algorithm, {"width": 0.1}))
     asked = {"protocol": protocol, "game": "qbert", **SMALL}
     args = agent.Args(folder=tmp_path / "a", progress=False, **asked)
     row = agent.make(args)

@@ -140,9 +140,10 @@ class NeighbourWalker(MaskedWalker):
 
 @pytest.mark.parametrize("algorithm", [MaskedWalker, CentredWalker, NeighbourWalker])
 @pytest.mark.parametrize("chunk", [5, 8])
-def test_chance_hides_no_loss_that_is_no_mean(algorithm, chunk):
+@pytest.mark.parametrize("seeds", [3, pytest.param(10, marks=pytest.mark.slow)])
+def test_chance_hides_no_loss_that_is_no_mean(algorithm, chunk, seeds):
     """The fewer the rows, the likelier they are alike."""
-    for seed in range(10):
+    for seed in range(seeds):
         trainer, _ = walk(algorithm, learner_chunk=chunk, seed=seed)
         with pytest.raises(ValueError, match=f"{REFUSED} {chunk} of 16 rows at a time"):
             learn(trainer)

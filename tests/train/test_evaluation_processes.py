@@ -43,7 +43,7 @@ def test_scores_do_not_depend_on_processes(run, monkeypatch):
             super().close()
 
     monkeypatch.setattr(evaluation, "tqdm", Bar)
-    for num_processes in (1, 2, 9):
+    for num_processes in (1, 9):
         args = wanted(run, max_frames=200, num_processes=num_processes)
         rows.append(evaluation.evaluate(args)[0])
     # The bar has counted all episodes.
@@ -52,6 +52,24 @@ def test_scores_do_not_depend_on_processes(run, monkeypatch):
         for name in ("score", "score_deviation", "score_min", "score_max", "num_threads"):
             assert row[name] == rows[0][name]
     assert rows[0]["score_deviation"] > 0
+
+
+def test_shares_of_an_evaluation_have_the_scores_of_the_whole():
+    """Also where the groups, here three, are not as many in each share."""
+
+    def scores(share):
+        evaluator = evaluator_module.Evaluator(
+            "breakout", 20, torch.device("cpu"), emulator="cule", sticky=0.25, max_frames=400,
+            num_threads=1, share=share,
+        )  # fmt: skip
+        try:
+            return evaluator.scores(Policy(lambda seen: torch.zeros(len(seen), 4)), seed=3)
+        finally:
+            evaluator.close()
+
+    whole = scores((0, 1))
+    np.testing.assert_array_equal(np.concatenate([scores((0, 2)), scores((1, 2))]), whole)
+    assert len(whole) == 20 and len(set(whole)) > 1
 
 
 def test_a_process_that_is_killed_ends_the_evaluation_with_a_sentence(run):

@@ -135,15 +135,15 @@ def on_memory_env(algorithm, env=MemoryEnv):
 
 ALGORITHMS = {
     # Steps of which episodes, of four with the reset, are no divisors: states go on in them.
-    "A2C": (a2c.A2C, a2c.Args, {"num_batches": 1, "num_steps": 9, "warmup_steps": 0}, 900),
+    "A2C": (a2c.A2C, a2c.Args, {"num_batches": 1, "num_steps": 9, "warmup_steps": 0}, 300),
     "A2C with groups, beside": (a2c.A2C, a2c.Args, {
-        "num_batches": 4, "num_steps": 9, "warmup_steps": 0, "lag": 1}, 2000),
-    "PPO": (ppo.PPO, ppo.Args, {"num_steps": 18, "minibatch_size": 144}, 900),
-    "PPO beside": (ppo.PPO, ppo.Args, {"num_steps": 18, "minibatch_size": 144, "lag": 1}, 900),
+        "num_batches": 4, "num_steps": 9, "warmup_steps": 0, "lag": 1}, 500),
+    "PPO": (ppo.PPO, ppo.Args, {"num_steps": 18, "minibatch_size": 144}, 300),
+    "PPO beside": (ppo.PPO, ppo.Args, {"num_steps": 18, "minibatch_size": 144, "lag": 1}, 300),
     "PQN": (pqn.PQN, pqn.Args, {"num_steps": 18, "minibatch_size": 144,
-                                "last_epsilon": 0.0}, 1800),
-    "REINFORCE": (reinforce.Reinforce, reinforce.Args, {"num_steps": 18}, 3600),
-    "n-step": (reinforce.Reinforce, reinforce.Args, {"num_steps": 15, "n_step": 5}, 3600),
+                                "last_epsilon": 0.0}, 500),
+    "REINFORCE": (reinforce.Reinforce, reinforce.Args, {"num_steps": 18}, 600),
+    "n-step": (reinforce.Reinforce, reinforce.Args, {"num_steps": 15, "n_step": 5}, 600),
 }  # fmt: skip
 
 
@@ -287,5 +287,5 @@ def test_a_memory_of_ones_own_works_alike():
             return {"q": Tracing(num_actions)}
 
     trainer = trainer_of("PQN", kind=Own)
-    total, episodes = scores_after(trainer, 1600, 100)
+    total, episodes = scores_after(trainer, 600, 100)
     assert total / episodes > 0.7

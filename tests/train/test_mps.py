@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from training_runs import ROOT
 
+from tests.support import warm
+
 # A stand-in for NVIDIA's program: -f serves, else a word from stdin ends what serves.
 STAND_IN = """#!{python}
 import os, pathlib, sys, time
@@ -96,17 +98,13 @@ def test_sigterm_ends_the_command_and_then_the_service(controlled):
 )
 def test_mistakes_are_sentences(controlled, broken, command, told):
     environment, _ = controlled(broken)
-    done = subprocess.run(
-        words(*command), env=environment, cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = warm.run(words(*command)[1:], env=environment)
     assert done.returncode == 2 and told in done.stderr
 
 
 def test_no_service_is_a_sentence():
     environment = {**os.environ, "PATH": "/nowhere"}
-    done = subprocess.run(
-        words("true"), env=environment, cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = warm.run(words("true")[1:], env=environment)
     assert done.returncode == 2
     assert "expected nvidia-cuda-mps-control, which comes with NVIDIA's driver" in done.stderr
 

@@ -92,7 +92,7 @@ def test_matrices_of_any_size_become_alike(dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_rounding_does_not_let_values_grow(rank, dtype):
     random = torch.manual_seed(rank)
-    for power in range(-30, 4):
+    for power in range(-30, 4, 3):
         left, right = (torch.randn(*s, generator=random) for s in ((64, rank), (rank, 576)))
         matrix = (left @ right * 10.0**power).to(DEVICE, dtype)[None]
         found = orthogonal(matrix).float()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import random
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import oracle, random_program, run_interleaved
+from programs import FOLLOWING, oracle, random_program, run_interleaved
 
 from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
@@ -25,8 +25,22 @@ def told(seed, run):
     return logs
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**9), SWITCHES, st.integers(1, 9), st.booleans())
+def given_many(*strategies):
+    """Runs a test with some examples, and as a slow one with many."""
+
+    def both(test):
+        @pytest.mark.parametrize("examples", [15, pytest.param(200, marks=pytest.mark.slow)])
+        @functools.wraps(test)
+        def run(examples):
+            settings(max_examples=examples, deadline=None)(given(*strategies)(test))()
+
+        del run.__wrapped__  # its arguments are not pytest's
+        return run
+
+    return both
+
+
+@given_many(st.integers(0, 10**9), SWITCHES, st.integers(1, 9), st.booleans())
 def test_plan_computes_what_the_programs_order_defines(seed, passes, iterations, swapped):
     wanted = told(seed, lambda program: oracle(program, iterations * program.period))
 
@@ -56,8 +70,7 @@ def with_near(plan):
     plan.executors = [Executor(g, plan.storage, plan.program.period) for g in plan.groups]
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**9), SWITCHES, st.integers(0, 10**9))
+@given_many(st.integers(0, 10**9), SWITCHES, st.integers(0, 10**9))
 def test_plan_computes_the_same_with_groups_side_by_side(seed, passes, order):
     """In any order that streams could have: nothing is overwritten while it is still read."""
     wanted = told(seed, lambda program: oracle(program, 6 * program.period))
@@ -69,26 +82,24 @@ def test_plan_computes_the_same_with_groups_side_by_side(seed, passes, order):
     assert told(seed, side_by_side) == wanted
 
 
-def test_plan_computes_the_same_where_a_group_follows_another():
-    """As above, with the programs that have one: about every fourth."""
-    found, chosen = 0, random.Random(0)
-    for seed in itertools.count():
-        if all(g.follows is None for g in Plan(random_program(seed)[0], passes=BESIDE).groups):
-            continue
+@pytest.mark.parametrize("seeds", [FOLLOWING[:8], pytest.param(FOLLOWING, marks=pytest.mark.slow)],
+                         ids=["some", "many"])  # fmt: skip
+def test_plan_computes_the_same_where_a_group_follows_another(seeds):
+    """As above, with programs that have one."""
+    chosen = random.Random(0)
+    for seed in seeds:
         wanted = told(seed, lambda program: oracle(program, 6 * program.period))
 
         def side_by_side(program):
-            run_interleaved(Plan(program, passes=BESIDE), chosen.randrange, 6)
+            plan = Plan(program, passes=BESIDE)
+            assert any(group.follows for group in plan.groups)
+            run_interleaved(plan, chosen.randrange, 6)
 
         assert told(seed, side_by_side) == wanted
         assert told(seed, lambda program: Plan(program, passes=BESIDE).run(6)) == wanted
-        found += 1
-        if found == 20:
-            return
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10**9), st.integers(0, 5), st.integers(1, 5))
+@given_many(st.integers(0, 10**9), st.integers(0, 5), st.integers(1, 5))
 def test_plan_goes_on_from_a_saved_state(seed, before, after):
     wanted = told(seed, lambda program: Plan(program).run(before + after))
 
@@ -111,10 +122,8 @@ def test_plan_goes_on_from_a_saved_state(seed, before, after):
 
 def test_random_programs_have_what_the_plans_differ_in():
     """Several streams, calls made as one, copies left out: else the tests above mean little."""
-    seen = {"streams": 0, "together": 0, "alias": 0, "pruned": 0, "beside": 0, "early": 0}
-    for seed in range(100):
-        beside = Plan(random_program(seed)[0], passes=BESIDE)
-        seen["beside"] += any(group.follows for group in beside.groups)
+    seen = {"streams": 0, "together": 0, "alias": 0, "pruned": 0, "early": 0}
+    for seed in range(40):
         plan = Plan(random_program(seed)[0])
         seen["early"] += any(kept.early.reads for kept in plan.memory.allocations.values())
         seen["streams"] += any(group.stream for group in plan.groups)
@@ -127,7 +136,7 @@ def test_random_programs_have_what_the_plans_differ_in():
 def test_rings_have_no_slot_too_many():
     """With one slot less something is overwritten too early, in most programs."""
     worse = tried = 0
-    for seed in range(60):
+    for seed in range(24):
         wanted = told(seed, lambda program: oracle(program, 6 * program.period))
 
         def shorter(program):

@@ -163,7 +163,7 @@ def test_a_training_that_reads_ahead_learns_the_same(device, captured, lag):
         tight = trainer(ahead, budget)
         work = tight.learner.work
         assert (work.at_once, work.ahead) == (4, ahead)
-        while tight.updates < 48:
+        while tight.updates < 24:
             tight.iterate()
         found.append([p.detach().clone() for p in tight.nets.trained["net"].parameters()])
         tight.close()

@@ -78,7 +78,8 @@ def averaged(rank, port, queue):
 
 
 def test_each_way_is_the_mean():
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["cule.train", "test_reduction"])
     queue = context.Queue()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -134,7 +134,7 @@ def transition(steps, t: int, env: int, n: int) -> tuple[float, float, int]:
 
 @pytest.mark.parametrize("lag", [0, 1])
 @pytest.mark.parametrize("prioritized", [None, train.Prioritized()])
-@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.slow), 5])
 def test_transitions_of_several_steps_are_those_of_a_loop(n, prioritized, lag):
     replay = train.Replay(40 * ENVS, 16, n_step=n, prioritized=prioritized)
     trainer = trainer_of(replay, every=2, times=2, lag=lag)
@@ -202,8 +202,19 @@ class Listed:
         self.highest = max(self.highest, *new.values())
 
 
-@pytest.mark.parametrize("span", [{}, {"n_step": 3}, {"sequence": 4}])
-@pytest.mark.parametrize(("every", "start", "lag"), [(1, 0, 0), (3, 20, 0), (2, 9, 1), (7, 0, 1)])
+SPANS = [{}, {"n_step": 3}, {"sequence": 4}]
+SCHEDULES = [(1, 0, 0), (3, 20, 0), (2, 9, 1), (7, 0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("span", "every", "start", "lag"),
+    [
+        # By default each span with and without a lag.
+        pytest.param(span, *schedule, marks=pytest.mark.slow if (i + k) % 2 else [])
+        for i, span in enumerate(SPANS)
+        for k, schedule in enumerate(SCHEDULES)
+    ],
+)
 def test_priorities_are_those_of_a_dict(span, every, start, lag):
     rule = train.Prioritized(alpha=0.7, beta="rising", epsilon=0.01)
     replay = train.Replay(30 * ENVS, 16, **span, prioritized=rule)

@@ -69,7 +69,7 @@ def test_rewards_of_another_kind_are_refused():
 
 
 def test_training_with_squashed_rewards_learns_something_else(tmp_path):
-    changes = {"game": "ms_pacman", "max_episode_frames": 4_000, "total_frames": 20_000}
+    changes = {"game": "ms_pacman", "max_episode_frames": 4_000, "total_frames": 4_000}
     weights = []
     for kind in ("clipped", "root"):
         args = settings(tmp_path / kind, rewards=kind, **changes)

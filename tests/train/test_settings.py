@@ -105,7 +105,10 @@ def test_setting_that_was_changed_later_is_checked_when_training_begins(
 
 def test_no_frames_are_a_training_that_plays_none(tmp_path):
     """Though the learning rate falls until their end."""
-    args = ppo.Args(**TINY | SMALL, folder=tmp_path, total_frames=0, anneal_lr=True)
+    args = ppo.Args(
+        **TINY | SMALL, folder=tmp_path, total_frames=0, anneal_lr=True, eval_episodes=2,
+        eval_max_frames=200,
+    )  # fmt: skip
     assert train.train(ppo.PPO, args)["frames"] == 0
 
 

@@ -42,7 +42,10 @@ def a_batch(steps, width, seed=0):
     return [tensor.to(DEVICE) for tensor in (rewards, discounts, played, values)]
 
 
-SHAPES = [(1, 1), (5, 3), (20, 60), (32, 130)]
+# A kernel's program is 64 envs. Interpreted, each of its steps takes as long as torch for all.
+SHAPES = [(1, 1), (5, 3), (9, 70)]
+if DEVICE == "cuda":
+    SHAPES += [(20, 60), (32, 130)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -207,8 +210,7 @@ def test_clipped_loss_and_its_gradient(count):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("part", [None, slice(1, 3)])
-@pytest.mark.parametrize("length", [1, 2, 7])
+@pytest.mark.parametrize("length, part", [(1, None), (2, slice(1, 3)), (7, None), (7, slice(1, 3))])
 def test_frames_of_a_ring(length, part, monkeypatch):
     """Written and read by kernels, and by torch: the same frames, bit for bit."""
     made = torch.Generator().manual_seed(length)

@@ -16,7 +16,13 @@ from examples.a2c_vtrace.train import Args
 from tests.support import warm
 
 TRAIN = ["-m", "examples.a2c_vtrace.train"]
-TUNE = ["-m", "cule.train.tune", "examples.a2c_vtrace.train"]
+# As `python -m cule.train.tune`, with short measurements.
+TUNE = ["-c", """
+import sys
+from cule.train.tune import __main__, tuning
+tuning.SECONDS = 0.05
+sys.exit(__main__.main())
+""", "examples.a2c_vtrace.train"]  # fmt: skip
 
 
 @pytest.fixture

@@ -80,16 +80,16 @@ def up_and_down(monkeypatch):
 def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_path, capsys):
     path = tmp_path / "video.gif"
     args = watch.Args(
-        tmp_path, path, episodes=2, max_frames=600, seed=5, device="cpu", greedy=greedy,
+        tmp_path, path, episodes=2, max_frames=360, seed=5, device="cpu", greedy=greedy,
         num_threads=1,
     )  # fmt: skip
     scores = watch.watch(args)
     told = capsys.readouterr()
-    assert re.search(r"0/150 .*2 of 2 episodes go on", told.err, re.DOTALL)
-    env = cule.AtariEnv("pong", 2, "cpu", max_num_frames_per_episode=600)
+    assert re.search(r"0/90 .*2 of 2 episodes go on", told.err, re.DOTALL)
+    env = cule.AtariEnv("pong", 2, "cpu", max_num_frames_per_episode=360)
     observations, _ = env.reset(seed=5)
     wanted, screens = torch.zeros(2), [env.get_screen_rgb().numpy().copy()]
-    for _ in range(600 // 4):
+    for _ in range(360 // 4):
         observations, *_, info = env.step(up_and_down(observations).argmax(1))
         wanted += info["raw_reward"]
         screens.append(env.get_screen_rgb().numpy().copy())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 try:
     import islpy as isl
@@ -25,6 +26,41 @@ from cule.train.plan.unknowns import Unknowns
 Pair = tuple[Operation, Operation]
 # A read of an operation, and the text of its access.
 Read = tuple[Operation, str]
+
+
+# What follows is kept by the text from which it is computed. The same ones come again after each
+# pass, and whenever an algorithm is planned again.
+remembering = lru_cache(maxsize=10_000)
+
+
+@remembering
+def _parsed(text: str) -> isl.UnionMap:
+    """The relation that a text says. isl takes longer to read one than to compute with it."""
+    return isl.UnionMap(text)
+
+
+def _union(maps: Iterable[str]) -> str:
+    return "{ " + "; ".join(maps) + " }"
+
+
+@remembering
+def _before(order: str) -> isl.UnionMap:
+    """The pairs whose second one has a later place in an order."""
+    return _parsed(order).lex_lt_union_map(_parsed(order))
+
+
+@remembering
+def _related(first: str, second: str) -> isl.UnionMap:
+    """The pairs that two relations take to the same place."""
+    return _parsed(first).apply_range(_parsed(second).reverse())
+
+
+@remembering
+def _readers_before(reads: str, writes: str, name: str) -> isl.UnionMap:
+    """From readers of a version to writers of later ones, except a call to itself."""
+    later = isl.UnionMap(f"{{ {name}[i] -> {name}[k] : k > i }}")
+    pairs = _parsed(reads).apply_range(later).apply_range(_parsed(writes).reverse())
+    return pairs.subtract(pairs.domain().identity())
 
 
 class Polyhedra:
@@ -46,42 +82,37 @@ class Polyhedra:
         self._op = {operation: f"o{i}" for i, operation in enumerate(program.operations)}
         self._recurrent = {recurrent: f"r{i}" for i, recurrent in enumerate(program.recurrents)}
         self._of_name = {name: operation for operation, name in self._op.items()}
-        self.order = self._union(
+        order = _union(
             f"{self._op[o]}[t, j] -> [t, {o.place[0]}, j, {o.place[1]}] : {o.domain.isl()}"
             for o in program.operations
         )
-        self.reads = {r: self._accesses(r, "reads") for r in program.recurrents}
-        self.writes = {r: self._accesses(r, "writes") for r in program.recurrents}
-        self.before = self.order.lex_lt_union_map(self.order)
+        self.order, self.before = _parsed(order), _before(order)
+        self.reads: dict[Recurrent, isl.UnionMap] = {}
+        self.writes: dict[Recurrent, isl.UnionMap] = {}
         self.flow = isl.UnionMap("{ }")
         self.anti_dependences = isl.UnionMap("{ }")
         for recurrent in program.recurrents:
-            writer = self.writes[recurrent].reverse()
-            self.flow = self.flow.union(
-                self.writes[recurrent].apply_range(self.reads[recurrent].reverse())
-            )
+            reads, writes = self._accesses(recurrent, "reads"), self._accesses(recurrent, "writes")
+            self.reads[recurrent], self.writes[recurrent] = _parsed(reads), _parsed(writes)
+            self.flow = self.flow.union(_related(writes, reads))
             if recurrent.object is not None:
+                name = self._recurrent[recurrent]
                 self.anti_dependences = self.anti_dependences.union(
-                    self._readers_before(recurrent, writer)
+                    _readers_before(reads, writes, name)
                 )
         self.dependences = self.flow.union(self.anti_dependences)
 
-    def _union(self, maps: Iterable[str]) -> isl.UnionMap:
-        return isl.UnionMap("{ " + "; ".join(maps) + " }")
-
     def reads_but(self, recurrent: Recurrent, early: Collection[Read]) -> isl.UnionMap:
         """The reads of a Recurrent without some of them."""
-        return self._accesses(recurrent, "reads", early)
+        return _parsed(self._accesses(recurrent, "reads", early))
 
-    def _accesses(
-        self, recurrent: Recurrent, kind: str, without: Collection[Read] = ()
-    ) -> isl.UnionMap:
+    def _accesses(self, recurrent: Recurrent, kind: str, without: Collection[Read] = ()) -> str:
         maps = []
         for operation in self.program.operations:
             for access in getattr(operation, kind):
                 if access.recurrent is recurrent and (operation, str(access)) not in without:
                     maps.append(self.access_text(operation, access, read=kind == "reads"))
-        return self._union(maps)
+        return _union(maps)
 
     def access_text(self, operation: Operation, access: Access, *, read: bool) -> str:
         """An access in isl's language, `operation[t, j] -> recurrent[i] : ...`."""
@@ -93,13 +124,6 @@ class Polyhedra:
             conditions.append(f"i >= {access.since}")
         name = self._recurrent[access.recurrent]
         return f"{self._op[operation]}[t, j] -> {name}[i] : {unknowns.where(conditions)}"
-
-    def _readers_before(self, recurrent: Recurrent, writer: isl.UnionMap) -> isl.UnionMap:
-        """From readers of a version to writers of later ones, except a call to itself."""
-        name = self._recurrent[recurrent]
-        later = isl.UnionMap(f"{{ {name}[i] -> {name}[k] : k > i }}")
-        pairs = self.reads[recurrent].apply_range(later).apply_range(writer)
-        return pairs.subtract(pairs.domain().identity())
 
     def operation_of(self, name: str) -> Operation:
         """The operation with this name in isl."""
@@ -120,20 +144,18 @@ class Polyhedra:
 
     def same_iteration(self) -> isl.UnionMap:
         """All pairs of calls in the same iteration."""
-        folded = self._iterations()
-        return folded.apply_range(folded.reverse())
+        return _related(self._iterations(), self._iterations())
 
-    def _iterations(self) -> isl.UnionMap:
+    def _iterations(self) -> str:
         period = self.program.period
-        return self._union(
+        return _union(
             f"{self._op[o]}[t, j] -> [floor(t / {period})] : {o.domain.isl()}"
             for o in self.program.operations
         )
 
     def later_iteration(self) -> isl.UnionMap:
         """Pairs of calls, the second one in a later iteration."""
-        folded = self._iterations()
-        return folded.lex_lt_union_map(folded)
+        return _before(self._iterations())
 
     def within_iteration(self) -> set[Pair]:
         """The pairs of operations that depend on each other inside an iteration."""
@@ -168,16 +190,17 @@ class Polyhedra:
     def of_other_calls(self, operations: Iterable[Operation]) -> isl.UnionMap:
         """Pairs of calls at the same step with different j, of operations that share a loop."""
         some = list(operations)
-        return self._union(
+        apart = (
             f"{self._op[one]}[t, j] -> {self._op[two]}[t, k] : j != k"
             for one in some
             for two in some
             if one.place[0] == two.place[0]
         )
+        return _parsed(_union(apart))
 
     def steps_apart(self, first: isl.UnionSet, second: isl.UnionSet, steps: int) -> isl.UnionMap:
         """Pairs of calls, the second one at least so many steps later."""
-        every = self._union(f"{name}[t, j] -> [t]" for name in self._of_name)
+        every = _parsed(_union(f"{name}[t, j] -> [t]" for name in self._of_name))
         later = isl.UnionMap(f"{{ [t] -> [k] : k >= t + {steps} }}")
         pairs = every.apply_range(later).apply_range(every.reverse())
         return pairs.intersect_domain(first).intersect_range(second)
