@@ -97,9 +97,8 @@ def _waits(function: Any, args: Sequence[Any], result: Any) -> bool:
     """Whether an operation's result or its shape depends on numbers that the other side has."""
     if {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(function.tags):
         return True
-    values = [one for one in tree_iter((args, result)) if isinstance(one, torch.Tensor)]
     copies = function in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
-    return copies and len({one.is_cpu for one in values}) > 1
+    return copies and len({one.is_cpu for one in _tensors((args, result))}) > 1
 
 
 class _WithoutCompiler(PeakBytes):
