@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from cule.disk.files import replacing
 
@@ -40,6 +44,12 @@ def make_folder(folder: Path) -> None:
     cache_folder().parent.mkdir(parents=True, exist_ok=True)
     cache_folder().mkdir(mode=0o700, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
+
+
+def digest_of(key: Any) -> str:
+    """The end of a file's name, by the values of a dataclass for which it is kept."""
+    text = json.dumps(dataclasses.asdict(key), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def keep(path: Path, content: bytes) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import hashlib
 import json
 import warnings
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from typing import Any, TypeVar, get_type_hints
 import torch
 
 from cule.devices.device import usable_cpus
-from cule.disk.cache import cache_folder, keep
+from cule.disk.cache import cache_folder, digest_of, keep
 from cule.disk.files import content_of
 from cule.disk.forms import formed, is_number
 from cule.disk.json_lines import DAMAGE
@@ -49,9 +48,7 @@ class Key:
     @property
     def path(self) -> Path:
         """The file."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return cache_folder() / "machines" / f"{digest}.json"
+        return cache_folder() / "machines" / f"{digest_of(self)}.json"
 
 
 @dataclass(frozen=True)

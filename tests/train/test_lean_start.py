@@ -17,7 +17,9 @@ from cule.train.nn.optimizers import Adam
 
 ROOT = Path(__file__).resolve().parents[2]
 # torch's compiler, 1 to 2 s; what only other programs and options need.
-NEVER = {"torch._dynamo", "torch._inductor", "pandas", "matplotlib", "jax", "pygame", "imageio"}
+NEVER = {
+    "torch._dynamo", "torch._inductor", "sympy", "pandas", "matplotlib", "jax", "pygame", "imageio",
+}  # fmt: skip
 TRAIN = """
 import importlib, json, sys
 from pathlib import Path

@@ -22,8 +22,8 @@ class Acting:
     """Chooses actions, step by step.
 
     On a GPU a step is one CUDA graph after the first steps, if the policy's `scores` can be
-    captured: it does not wait for the GPU, and changes nothing but tensors there. A step takes a
-    fifth of the time then, most of which Python needs otherwise.
+    captured: it does not wait for the GPU, and changes nothing but tensors there. Else Python and
+    launches take most of a step.
 
     Args:
         policy: the policy.
@@ -38,10 +38,12 @@ class Acting:
         self, policy: Policy, shown: torch.Tensor, device: torch.device, *, seed: int,
         greedy: bool, graphs: bool,
     ):  # fmt: skip
-        self._policy, self._shown, self._greedy = policy, shown, greedy
+        self._shown, self._greedy = shown, greedy
         self._episodes = policy.begin(len(shown), device)
         self._generator = torch.Generator(device).manual_seed(seed)
-        self._on_gpu, self._graphs, self._calls = device.type == "cuda", graphs, 0
+        self._on_gpu, self._calls = device.type == "cuda", 0
+        # What is compared to find out whether there can be a graph; None: there is none.
+        self._attributes = policy.attributes if graphs else None
         self._replay: Callable[[], None] | None = None
         if self._on_gpu:
             self._device, self._rows = device, torch.arange(len(shown), device=device)
@@ -83,16 +85,13 @@ class Acting:
     def _act(self) -> None:
         """A step without a graph; the last one of those finds out whether there can be one."""
         self._calls += 1
-        if self._calls < CALLS_BEFORE_CAPTURE or not self._graphs:
+        if self._attributes is None or self._calls < CALLS_BEFORE_CAPTURE:
             self._step()
             return
-        attributes, seen = self._policy.attributes, PeakBytes()
-        before = None if attributes is None else attributes.state_dict()
+        before, seen = self._attributes.state_dict(), PeakBytes()
         with seen:
             self._step()
-        self._graphs = (
-            attributes is not None and before is not None
-            and attributes.are_alike_on_host(before) and not seen.waits
-        )  # fmt: skip
-        if self._graphs:
+        if self._attributes.are_alike_on_host(before) and not seen.waits:
             self._replay = CudaStreams(self._device, 0).capture(self._step, self._generator)
+        else:
+            self._attributes = None

@@ -93,9 +93,12 @@ class PeakBytes(TorchDispatchMode):
         return Work(rows, -(-self.peak // rows), least=rows)
 
 
+_DEPENDENT = frozenset({torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape})
+
+
 def _waits(function: Any, args: Sequence[Any], result: Any) -> bool:
     """Whether an operation's result or its shape depends on numbers that the other side has."""
-    if {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(function.tags):
+    if not _DEPENDENT.isdisjoint(function.tags):
         return True
     copies = function in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
     return copies and len({one.is_cpu for one in _tensors((args, result))}) > 1

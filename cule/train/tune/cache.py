@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import re
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from cule.devices.device import usable_cpus
-from cule.disk.cache import cache_folder, keep
+from cule.disk.cache import cache_folder, digest_of, keep
 from cule.disk.claims import Claim
 from cule.disk.files import content_of
 from cule.disk.forms import formed
@@ -60,10 +59,8 @@ class Key:
     @property
     def path(self) -> Path:
         """The file."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         name = re.sub(r"\W", "-", self.algorithm.rpartition(":")[2])
-        return cache_folder() / "tuned" / f"{name}-{self.game}-{digest}.json"
+        return cache_folder() / "tuned" / f"{name}-{self.game}-{digest_of(self)}.json"
 
 
 @dataclass(frozen=True)
