@@ -118,7 +118,9 @@ def test_threads_are_told_apart(tmp_path):
     others = {one.process: one.seconds for one in recording.breakdown()
               if (one.operation, one.level) == ("other", "backend")}  # fmt: skip
     assert list(others) == [f"main:{name}" for name in names]
-    assert list(others.values()) == pytest.approx(spent, rel=0.05, abs=1e-3)
+    # Where a thread is not run between the clock and the operation, only the clock goes on.
+    for found, most in zip(others.values(), spent, strict=True):
+        assert 0.8 * most < found < most + 1e-3
     assert set(backend_of(recording)) == {"own"}
 
 

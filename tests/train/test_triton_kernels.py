@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -244,6 +245,18 @@ def test_frames_of_a_ring(length, part, monkeypatch):
     assert torch.equal(rings[0].words, rings[1].words) and torch.equal(rings[0].age, rings[1].age)
 
 
+@pytest.fixture(params=["__torch_function__", "__torch_dispatch__"])
+def asked_first(request):
+    """What of Stacks torch asks first: code before may have switched the first one off."""
+    with (
+        torch._C.DisableTorchFunctionSubclass()
+        if request.param == "__torch_dispatch__"
+        else nullcontext()
+    ):
+        yield
+
+
+@pytest.mark.usefixtures("asked_first")
 def test_stacks_are_put_together_only_if_they_have_to_be(monkeypatch):
     """Views of whole stacks stay in the ring; everything else is what a tensor gives."""
     monkeypatch.setattr(frame_ring.kernels, "serve", lambda tensor: True)

@@ -154,8 +154,11 @@ class Stacks(torch.Tensor):
             self.held = words.view(torch.uint8).view(self.shape)
         return self.held
 
-    def _shaped(self, shape: Sequence[int]) -> Stacks | None:
-        """The same stacks in another shape, if that leaves each of them as it is."""
+    def _shaped(self, function: Any, *args: Any, **kwargs: Any) -> Stacks | None:
+        """The same stacks in the shape that a function makes, if that leaves each as it is."""
+        shape = function(
+            torch.empty((), dtype=torch.uint8).expand(self.shape), *args, **kwargs
+        ).shape
         inner = self.shape[len(self.shape) - 1 - len(self.ring.frame) :]
         leading, same = shape[: len(shape) - len(inner)], tuple(shape[-len(inner) :]) == inner
         if not same or math.prod(leading) != self.slots.numel():
@@ -187,8 +190,7 @@ class Stacks(torch.Tensor):
         if any(isinstance(one, torch.dtype) for one in (*args, *kwargs.values())):
             return None
         if function is not torch.Tensor.__getitem__:
-            blank = torch.empty((), dtype=torch.uint8).expand(self.shape)
-            return self._shaped(function(blank, *args, **kwargs).shape)
+            return self._shaped(function, *args, **kwargs)
         (index,) = args
         if isinstance(index, slice):
             return self._sliced(*index.indices(len(self)))
@@ -214,7 +216,7 @@ class Stacks(torch.Tensor):
     ) -> Any:  # fmt: skip
         stacks = None
         if function is torch.ops.aten.view.default:
-            stacks = args[0]._shaped(args[1])
+            stacks = args[0]._shaped(function, args[1])
         elif function is torch.ops.aten.select.int and args[1] == 0:
             stacks = args[0]._selected(args[2])
         elif function is torch.ops.aten.slice.Tensor and args[1] == 0:
