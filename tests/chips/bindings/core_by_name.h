@@ -8,6 +8,35 @@
 
 namespace cule {
 
+// A bus with functions that are called: compiled into all opcodes they would take minutes.
+template <class M>
+struct CalledBus {
+  M& m;
+  Registers& r = m.r;
+  decltype(M::cycle)& cycle = m.cycle;
+  decltype(M::bus)& bus = m.bus;
+  decltype(M::moved)& moved = m.moved;
+  static constexpr Tier kLastTier = M::kLastTier;
+  using Word = uint32_t;
+
+  CULE_COLD Word read(Word address) { return m.read(address); }
+  CULE_COLD Word read_if(bool wanted, Word address, Word otherwise) {
+    return m.read_if(wanted, address, otherwise);
+  }
+  CULE_COLD Word read_pointer_if(bool wanted, Word address) {
+    return m.read_pointer_if(wanted, address);
+  }
+  CULE_COLD void write(Word address, Word value, bool after_write) {
+    m.write(address, value, after_write);
+  }
+  CULE_COLD void write_if(bool wanted, Word address, Word value) {
+    m.write_if(wanted, address, value);
+  }
+  CULE_COLD bool is_special(Word address) { return m.is_special(address); }
+  CULE_COLD Predecoded look_ahead() { return m.look_ahead(); }
+  CULE_COLD Predecoded fetch_slowly() { return m.fetch_slowly(); }
+};
+
 // A switch over 256 instances of the path of execute.h. The compiler has simplified each for its
 // opcode.
 struct StaticCore : AnyGame {
@@ -36,7 +65,8 @@ struct StaticCore : AnyGame {
  private:
   template <int kOpcode, class M>
   static __attribute__((noinline)) Predecoded execute_opcode(M& m, uint32_t operand) {
-    return execute(StaticDecode<kOpcode>{}, m, operand);
+    CalledBus<M> bus{m};
+    return execute(StaticDecode<kOpcode>{}, bus, operand);
   }
 };
 
