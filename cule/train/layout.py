@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, get_args
 
 from cule.errors import InvalidValue
@@ -48,6 +49,21 @@ class Instance:
     roles: tuple[Part, ...] = BOTH
     multiprocessors: int | None = None
     envs: int = 0
+
+
+@dataclass(frozen=True)
+class Share:
+    """Envs of a process that acts, from whose steps one that only learns learns.
+
+    Attributes:
+        actor, learner: the numbers of the two processes.
+        begin, end: the first of these envs and the one after the last, counted over all processes.
+    """
+
+    actor: int
+    learner: int
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -102,10 +118,10 @@ class Layout:
 
         Args:
             actors: the GPUs that act.
-            learners: the GPUs that learn; each from equally many actors.
+            learners: the GPUs that learn; each from equally many envs.
 
         Raises:
-            ValueError: a GPU is named twice, a side is empty, or actors cannot be divided equally.
+            ValueError: a GPU is named twice, or a side is empty.
         """
         if not actors or not learners:
             raise InvalidValue(
@@ -117,11 +133,6 @@ class Layout:
             raise InvalidValue(
                 "expected decoupled with a GPU for each actor and learner, as NCCL connects no two "
                 f"processes of one, got actors on {list(actors)} and learners on {list(learners)}"
-            )
-        if len(actors) % len(learners):
-            raise InvalidValue(
-                f"expected decoupled with equally many actors for each of {len(learners)} "
-                f"learners, got {len(actors)} actors"
             )
         return cls("decoupled", actors=tuple(actors), learners=tuple(learners))
 
@@ -197,6 +208,40 @@ class Layout:
             rank
             for rank, instances in enumerate(self.processes(size))
             if any(part in instance.roles for instance in instances)
+        ]
+
+    def check_envs(self, num_envs: int) -> None:
+        """Checks that those who only learn can get the steps of equally many envs.
+
+        Raises:
+            ValueError: they cannot.
+        """
+        learners = len(self.learners)
+        if learners and num_envs % learners:
+            raise InvalidValue(
+                f"expected num_envs to be a multiple of the {learners} processes that learn with "
+                f"the layout {self}, got {num_envs}"
+            )
+
+    def shares(self, size: int, num_envs: int) -> list[Share]:
+        """Who learns from which envs, where some processes only act and others only learn.
+
+        All who act have equally many envs, and all who learn get the steps of equally many, in
+        order. So one that acts may send to several, and one that learns get from several.
+
+        Args:
+            size: the number of processes.
+            num_envs: the envs of all processes; a multiple of those that act and of those that
+                learn.
+        """
+        if self.kind != "decoupled":
+            return []
+        actors, learners = self.ranks(size, "act"), self.ranks(size, "learn")
+        played, learned = num_envs // len(actors), num_envs // len(learners)
+        cuts = sorted({*range(0, num_envs, played), *range(0, num_envs, learned), num_envs})
+        return [
+            Share(actors[begin // played], learners[begin // learned], begin, end)
+            for begin, end in pairwise(cuts)
         ]
 
     def learners_by_device(self, size: int) -> list[list[int]]:

@@ -146,7 +146,7 @@ def explain(make: Make, args: Any) -> str:
         args.check(len(processes.ranks("act")))
         if args.explain_picture is not None:
             new_figure(args.explain_picture, PICTURE)  # fails now, not after the measuring
-            if processes.partners:
+            if processes.decoupled:
                 raise InvalidValue(
                     f"expected {PICTURE} where each process acts and learns, got layout "
                     f"{args.layout}"
@@ -155,7 +155,7 @@ def explain(make: Make, args: Any) -> str:
         text = trainer.plan.explain()
         if args.explain_picture is not None:
             text += f"\n\n{_drawn(make, args, processes)}"
-        if processes.partners:
+        if processes.decoupled:
             acting = processes.broadcast(text, processes.ranks("act")[0])
             text = f"Processes that learn\n\n{text}\n\nProcesses that act\n\n{acting}"
         trainer.close()

@@ -217,7 +217,8 @@ class Args:
         Raises:
             ValueError: one is wrong.
         """
-        if Layout.parse(self.layout).kind == "apart" and self.multiprocessors:
+        layout = Layout.parse(self.layout)
+        if layout.kind == "apart" and self.multiprocessors:
             raise InvalidValue(
                 f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
                 f"{self.multiprocessors}"
@@ -244,6 +245,7 @@ class Args:
                 f"expected num_envs to be a multiple of the number of processes ({world_size}), "
                 f"got {self.num_envs}"
             )
+        layout.check_envs(self.num_envs)
         if self.env_groups > self.num_envs // world_size:
             raise InvalidValue(
                 "expected env_groups to be at most the envs of a process "

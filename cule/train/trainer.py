@@ -123,15 +123,15 @@ class Trainer:
             algorithm, self.nets, self.collector, optimizers, reduction, self.sandbox, latest_start
         )
         self.learner, self.learners = self.lowered.learner, self.lowered.learners
-        if processes.partners and len(self.learners) > 1:
+        if processes.decoupled and len(self.learners) > 1:
             raise InvalidValue(
                 "expected one learning where some processes act and others learn, got "
                 f"{len(self.learners)}"
             )
         program, messages = self.lowered.program, None
-        if processes.partners:
+        if processes.decoupled:
             networks = {self.lowered.actors[n].name: net for n, net in self.nets.acting.items()}
-            messages = Messages(processes, program, networks, self.collector.num_envs)
+            messages = Messages(processes, program, networks, args.num_envs)
             program = messages.program
         # Before the first message, which a process that failed would never take.
         with processes.all_or_none():
@@ -196,11 +196,11 @@ class Trainer:
                     first_env=first_env,
                 )  # fmt: skip
                 facts = facts_of(collector)
-        if processes.partners:
+        if processes.decoupled:
             facts = processes.broadcast(facts, processes.ranks("act")[0])
         if not processes.acts:
             assert facts is not None, "a process that acts has sent them"
-            num_envs *= len(processes.partners)
+            num_envs = self.args.num_envs // len(processes.ranks("learn"))
             learning.check(num_envs)
             far = FarEnvs(num_envs, facts, self.device)
             collector = Collector(far, self.device, seed=seed, first_env=first_env)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import torch
 
 import cule
 
@@ -67,6 +68,20 @@ def interrupt_at(count: int) -> Iterator[None]:
         sys.settrace(before)
 
 
+# Which work for as long as they exist.
+_ENABLED: list[Any] = []
+
+
+def _enable_torch_functions() -> None:
+    """As before a call that disables them, which ended between a `with` block and its __exit__.
+
+    Only a tracer can interrupt there, no signal; all later tests of the process would be others.
+    """
+    if not torch._C._is_torch_function_enabled():
+        _ENABLED.append(torch._C._EnableTorchFunction())
+        _ENABLED[-1].__enter__()
+
+
 # A long call is interrupted before every `stride`-th of its byte codes.
 STRIDES = pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 
@@ -83,6 +98,7 @@ def interrupted_everywhere(
             with interrupt_at(count):
                 call()
         except KeyboardInterrupt:
+            _enable_torch_functions()
             check()
         else:
             return count - 1

@@ -76,11 +76,22 @@ def test_two_actors_are_one_process_with_their_envs(tmp_path):
     assert without_times(apart) == without_times(one)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("layout", "count"), [("decoupled:2+2", 4), ("staggered:2", 2)])
-def test_several_learners_are_processes_that_do_both(layout, count, tmp_path):
+HASHED, A2C_PROGRAM = "tests.train.hashed", "examples.a2c_vtrace.train"
+
+
+@pytest.mark.parametrize(
+    ("layout", "count", "program", "num_envs"),
+    [
+        ("decoupled:1+2", 3, HASHED, 8),
+        pytest.param("decoupled:2+2", 4, A2C_PROGRAM, 8, marks=pytest.mark.slow),
+        pytest.param("decoupled:3+2", 5, HASHED, 24, marks=pytest.mark.slow),
+        pytest.param("staggered:2", 2, A2C_PROGRAM, 8, marks=pytest.mark.slow),
+    ],
+)
+def test_several_learners_are_processes_that_do_both(layout, count, program, num_envs, tmp_path):
     other, both = tmp_path / "other", tmp_path / "both"
-    more = {"lag": 1, "total_frames": 2000}
+    more = {"program": program, "lag": 1, "num_envs": num_envs}
+    more["total_frames"] = 250 * num_envs
     launched(count, other, layout=layout, **more)
     launched(2, both, **more)
     for rank in range(2):
@@ -110,13 +121,18 @@ def run_other(program, run, count, **changes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", OTHERS)
-def test_other_algorithms_go_on_exactly(program, tmp_path):
+@pytest.mark.parametrize(
+    ("program", "layout", "count"),
+    [
+        *((program, "decoupled:2+1", 3) for program in OTHERS),
+        ("examples.ppo.ppo", "decoupled:1+2", 3),
+        ("examples.dqn.dqn", "decoupled:2+4", 6),
+    ],
+)
+def test_other_algorithms_go_on_exactly(program, layout, count, tmp_path):
     for run, frames in (("parts", 2000), ("parts", 4000), ("whole", 4000)):
-        run_other(
-            program, tmp_path / run, 3, layout="decoupled:2+1", total_frames=frames, resume=True
-        )
-    for rank in range(3):
+        run_other(program, tmp_path / run, count, layout=layout, total_frames=frames, resume=True)
+    for rank in range(count):
         assert_same(saved(tmp_path / "parts", rank), saved(tmp_path / "whole", rank))
     assert saved(tmp_path / "whole")["updates"] > 20
 
@@ -171,6 +187,11 @@ def test_decoupled_without_a_lag_says_what_it_needs(tmp_path):
     processes = ProcessGroup(0, 2, torch.device("cpu"), Layout.parse("decoupled:1+1"))
     with pytest.raises(ValueError, match="expected a lag of 1 with the layout decoupled:1"):
         Trainer(A2C, settings(tmp_path), processes)
+
+
+def test_those_who_learn_get_equally_many_envs(tmp_path):
+    with pytest.raises(ValueError, match=r"a multiple of the 3 processes that learn .*, got 8"):
+        settings(tmp_path, lag=1, num_envs=8, layout="decoupled:2+3").check(2)
 
 
 def test_apart_needs_a_gpu(tmp_path):

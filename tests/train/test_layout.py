@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from cule.train.layout import LAYOUTS, Instance, Kind, Layout
+from cule.train.layout import LAYOUTS, Instance, Kind, Layout, Share
 
 TEXTS = {
     "together": Layout.together(),
@@ -48,6 +48,22 @@ def test_layout_places_processes():
 
 
 @pytest.mark.parametrize(
+    ("text", "shares"),
+    [
+        ("decoupled:2+1", [(1, 0, 0, 6), (2, 0, 6, 12)]),
+        ("decoupled:1+3", [(3, 0, 0, 4), (3, 1, 4, 8), (3, 2, 8, 12)]),
+        ("decoupled:3+2", [(2, 0, 0, 4), (3, 0, 4, 6), (3, 1, 6, 8), (4, 1, 8, 12)]),
+        ("decoupled:2+2", [(2, 0, 0, 6), (3, 1, 6, 12)]),
+        ("together", []),
+    ],
+)
+def test_all_who_learn_get_equally_many_envs_in_order(text, shares):
+    layout = Layout.parse(text)
+    size = len(layout.actors) + len(layout.learners) or 2
+    assert layout.shares(size, 12) == [Share(*share) for share in shares]
+
+
+@pytest.mark.parametrize(
     ("text", "size", "mapping"),
     [
         ("together", 3, [[0], [1], [2]]),
@@ -71,7 +87,6 @@ def test_layout_maps_learners_to_gpus(text, size, mapping):
         ("apart:0", "expected apart with at least 1 multiprocessor that acts, got 0"),
         ("staggered:0", "expected staggered with at least 1 process on a GPU, got 0"),
         ("decoupled:0+1", "expected decoupled with at least 1 actor and 1 learner, got 0 and 1"),
-        ("decoupled:3+2", "equally many actors for each of 2 learners, got 3 actors"),
         ("decoupled:[0,1]+[1]", "expected decoupled with a GPU for each actor and learner"),
     ],
 )

@@ -96,7 +96,7 @@ def test_candidates_are_layouts_of_as_many_gpus(monkeypatch):
     monkeypatch.setattr("cule.train.distributed.sm_partition.is_there", lambda: True)
     assert _layouts(Args(), 1, (32, 64)) == ("together", "apart:32", "apart:64")
     assert _layouts(Args(layout="apart:40"), 4, (32,)) == (
-        "apart:40", "together", "apart:32", "decoupled:3+1",
+        "apart:40", "together", "apart:32", "decoupled:3+1", "decoupled:2+2", "decoupled:1+3",
     )  # fmt: skip
     assert _layouts(Args(layout="staggered:2"), 4, (32,)) == ("staggered:2",)
     assert read_space(["layout=together,decoupled:[0,2]+[1],decoupled:[0]+[1]"], Args) == {

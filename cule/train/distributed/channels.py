@@ -8,7 +8,7 @@ last message has left. Tensors of GPUs go by NCCL, those of the host by gloo.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.distributed as dist
@@ -74,14 +74,13 @@ class Receiver:
     """Receives a parcel from each of some processes.
 
     Args:
-        like: the shapes and dtypes of a parcel's tensors.
+        likes: the shapes and dtypes of the tensors of each parcel, by the process that sends it.
         device: the device of the tensors.
-        ranks: the processes that send.
     """
 
-    def __init__(self, like: Sequence[Like], device: torch.device, ranks: Sequence[int]):
-        self.ranks = ranks
-        self.parcels = [Parcel(like, device) for _ in ranks]
+    def __init__(self, likes: Mapping[int, Sequence[Like]], device: torch.device):
+        self.ranks = list(likes)
+        self.parcels = [Parcel(like, device) for like in likes.values()]
 
     def receive(self) -> list[torch.Tensor]:
         """The next parcels' tensors, those of all processes one after another in dimension 0.

@@ -1,14 +1,14 @@
 """Processes that only act or only learn: a stand-in for envs of other processes, and messages.
 
 The messages of an iteration: each step of an actor goes to its learner when it is played; at the
-end of an iteration the learner's networks go to its actors. So acting always uses weights that are
+end of an iteration the learners' networks go to the actors. So acting always uses weights that are
 one iteration old, as in one process with a lag of 1, whatever is faster; and between two iterations
 no message is on its way, so that a checkpoint there has everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +18,8 @@ from torch import nn
 from cule.train.distributed.channels import Like, Receiver, Sender
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.envs.collector import Collector
-from cule.train.plan.program import Access, Program
+from cule.train.layout import BOTH
+from cule.train.plan.program import Program
 from cule.train.plan.split import Ends, acting_part, crossing, learning_part
 
 # Steps that may be on their way from a GPU; on a CPU those of a whole iteration may be.
@@ -57,10 +58,10 @@ class Messages:
     """The messages of this process, and its part of the program.
 
     Args:
-        processes: this process and its partners.
+        processes: this process among the others.
         program: the whole program.
         networks: the networks that act, by the names of their Recurrents.
-        rows: the envs whose rows this process's tensors have.
+        num_envs: the envs of all processes.
 
     Attributes:
         program: this process's part of the program, which sends and receives.
@@ -71,64 +72,92 @@ class Messages:
         processes: ProcessGroup,
         program: Program,
         networks: Mapping[str, nn.Module],
-        rows: int,
+        num_envs: int,
     ):
         self.processes, self.parts = processes, crossing(program)
-        self.rows = rows if processes.acts else rows // len(processes.partners)
-        device, partners = processes.device, processes.partners
-        slots = min(program.period, SLOTS) if device.type == "cuda" else program.period
-        like = [one for part in self.parts for one in self._like(part)]
-        self.steps: Sender | Receiver
-        self.networks: dict[str, Sender | Receiver]
+        self.shares = processes.shares(num_envs)
+        self.first_env = self.shares[0].begin
+        on_gpu = processes.device.type == "cuda"
+        self._slots = min(program.period, SLOTS) if on_gpu else program.period
         weights = {name: [_like(t) for t in tensors_of(net)] for name, net in networks.items()}
+        actors, learners = (processes.ranks(part) for part in BOTH)
+        source = {
+            actor: learners[number * len(learners) // len(actors)]
+            for number, actor in enumerate(actors)
+        }
         if processes.acts:
-            self.steps = Sender(like, device, partners, slots)
+            self.steps = self._senders(self._likes_of_a_step)
             self.networks = {
-                name: Receiver(some, device, partners) for name, some in weights.items()
+                name: Receiver({source[processes.rank]: some}, processes.device)
+                for name, some in weights.items()
             }
             self.program = acting_part(program, Ends(self._send, self._receive_network))
         else:
-            self.steps = Receiver(like, device, partners)
-            self.networks = {name: Sender(some, device, partners) for name, some in weights.items()}
+            self.received = self._receiver(self._likes_of_a_step)
+            fed = [actor for actor in actors if source[actor] == processes.rank]
+            self.sent = {
+                name: Sender(some, processes.device, fed) for name, some in weights.items() if fed
+            }
             self.program = learning_part(program, Ends(self._receive, self._send_network))
 
-    def _like(self, part: Access) -> list[Like]:
-        recurrent = part.recurrent
-        one: Like = (self.rows, *recurrent.shape[1:]), recurrent.dtype
-        return [one, ((self.rows,), torch.bool)] if recurrent.stack > 1 else [one]
+    def _likes_of_a_step(self, rows: int) -> list[Like]:
+        likes: list[Like] = []
+        for recurrent in (part.recurrent for part in self.parts):
+            likes.append(((rows, *recurrent.shape[1:]), recurrent.dtype))
+            if recurrent.stack > 1:
+                likes.append(((rows,), torch.bool))
+        return likes
+
+    def _senders(self, likes_of: Callable[[int], list[Like]], slots: int = 0) -> list[Sender]:
+        """For each share of this process's envs one that sends rows of its length."""
+        return [
+            Sender(
+                likes_of(share.end - share.begin), self.processes.device, [share.learner],
+                slots or self._slots,
+            )
+            for share in self.shares
+        ]  # fmt: skip
+
+    def _send_rows(self, senders: list[Sender], values: Sequence[torch.Tensor]) -> None:
+        for sender, share in zip(senders, self.shares, strict=True):
+            rows = slice(share.begin - self.first_env, share.end - self.first_env)
+            sender.send([value[rows] for value in values])
+
+    def _receiver(self, likes_of: Callable[[int], list[Like]]) -> Receiver:
+        """Receives the rows of all shares of this process, one after another."""
+        likes = {share.actor: likes_of(share.end - share.begin) for share in self.shares}
+        return Receiver(likes, self.processes.device)
 
     def first(self, observations: torch.Tensor) -> torch.Tensor:
         """The first observations: of this process's envs, or those that the actors have sent."""
-        device, partners = self.processes.device, self.processes.partners
-        like: Like = (self.rows, *observations.shape[1:]), observations.dtype
+
+        def likes_of(rows: int) -> list[Like]:
+            return [((rows, *observations.shape[1:]), observations.dtype)]
+
         if self.processes.learns:
-            return Receiver([like], device, partners).receive()[0]
-        self._first = Sender([like], device, partners)
-        self._first.send([observations])
+            return self._receiver(likes_of).receive()[0]
+        self._first = self._senders(likes_of, slots=1)
+        self._send_rows(self._first, [observations])
         return observations
 
     def _send(self, *values: torch.Tensor) -> None:
-        assert isinstance(self.steps, Sender)
-        self.steps.send(values)
+        self._send_rows(self.steps, values)
 
     def _receive(self) -> list[Any]:
-        assert isinstance(self.steps, Receiver)
-        received = iter(self.steps.receive())
+        received = iter(self.received.receive())
         return [
             (next(received), next(received)) if part.recurrent.stack > 1 else next(received)
             for part in self.parts
         ]
 
     def _send_network(self, name: str, net: nn.Module) -> None:
-        sender = self.networks[name]
-        assert isinstance(sender, Sender)
-        sender.send(tensors_of(net))
+        # With more learners than actors some have nobody to send it to.
+        if name in self.sent:
+            self.sent[name].send(tensors_of(net))
 
     @torch.no_grad()
     def _receive_network(self, name: str, net: nn.Module) -> None:
-        receiver = self.networks[name]
-        assert isinstance(receiver, Receiver)
-        torch._foreach_copy_(tensors_of(net), receiver.receive())
+        torch._foreach_copy_(tensors_of(net), self.networks[name].receive())
 
 
 def tensors_of(net: nn.Module) -> list[torch.Tensor]:

@@ -19,7 +19,7 @@ from cule.devices.device import find_device
 from cule.disk.claims import Claim, seen_in
 from cule.errors import InvalidValue
 from cule.train.devices import choose_device
-from cule.train.layout import BOTH, Layout, Part
+from cule.train.layout import BOTH, Layout, Part, Share
 
 # How often this process has joined others.
 _JOINED = itertools.count()
@@ -111,19 +111,18 @@ class ProcessGroup:
         return "acting and learning" if acts and learns else "acting" if acts else "learning"
 
     @property
-    def partners(self) -> list[int]:
-        """Of a process that only learns, those whose steps it gets; else the one that gets them.
+    def decoupled(self) -> bool:
+        """Whether each process either acts or learns."""
+        return self.layout.kind == "decoupled"
 
-        There is none if all processes act and learn.
+    def shares(self, num_envs: int) -> list[Share]:
+        """Whose steps this process learns from, or who learns from its steps; see Layout.shares.
+
+        Args:
+            num_envs: the envs of all processes.
         """
-        actors, learners = self.ranks("act"), self.ranks("learn")
-        if self.acts and self.learns:
-            return []
-        each = len(actors) // len(learners)
-        if self.learns:
-            first = learners.index(self.rank) * each
-            return actors[first : first + each]
-        return [learners[actors.index(self.rank) // each]]
+        every = self.layout.shares(self.size, num_envs)
+        return [share for share in every if self.rank in (share.actor, share.learner)]
 
     def leave(self) -> None:
         """Leaves the other processes."""

@@ -67,7 +67,7 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
                 envs = _own_envs(own, args, args.num_envs // len(actors), device)
                 if envs is not None:
                     num_actions = num_actions_in(envs.single_action_space)
-        if processes.partners:
+        if processes.decoupled:
             num_actions = processes.broadcast(num_actions, actors[0])
     algorithm = instantiate(make, args, Context(device, num_actions, envs))
     if algorithm.brings_envs and own is None:

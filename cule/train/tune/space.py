@@ -39,7 +39,7 @@ def _layouts(args: Any, size: int, quarters: Sequence[int]) -> Sequence[str]:
     if Layout.parse(args.layout).each > 1:
         return (args.layout,)
     apart = [f"apart:{count}" for count in quarters if partition.is_there()]
-    decoupled = [f"decoupled:{size - 1}+1"] if size > 1 else []
+    decoupled = [f"decoupled:{size - learn}+{learn}" for learn in range(1, size)]
     return tuple(dict.fromkeys((args.layout, "together", *apart, *decoupled)))
 
 
