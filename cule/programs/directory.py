@@ -16,6 +16,7 @@ PROGRAMS = {
     "watch": ("cule.train.watch", "records a video of a trained agent"),
     "plot": ("cule.train.plot", "draws the scores of trainings against time and frames"),
     "sweep": ("cule.train.sweep.__main__", "trains on many games with many seeds"),
+    "scaling": ("cule.train.scaling", "foretells how fast a training is with more GPUs"),
     "tune": ("cule.train.tune.__main__", "finds the settings with which a training is fastest"),
     "scope": ("cule.scope.__main__", "says where a training's time goes, on the CPU and the GPU"),
     "compile": ("cule.compile", "compiles games for GPUs ahead of time, for images and clusters"),

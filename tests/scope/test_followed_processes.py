@@ -30,6 +30,7 @@ from cule.scope.recording import Recording
 from cule.scope.rows import json_rows
 from cule.scope.table import processes_table, report
 from tests.scope.planted import cells_of_iterations, check_cells
+from tests.support.waiting import repeat_until
 
 ROOT = Path(__file__).resolve().parents[2]
 FORK = multiprocessing.get_context("fork")
@@ -178,17 +179,6 @@ def test_workers_of_libraries_are_in_the_report(tmp_path):
     assert "ForkPoolWorker" not in report(recording, [], [])
 
 
-def repeat_until(done):
-    """Again and again, at least once, until something is true, for at most a minute."""
-    deadline = time.monotonic() + 60
-    while True:
-        yield
-        if done():
-            return
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_workers_end_their_recordings_with_the_window_and_live_on(tmp_path):
     """Also those that were there before it, and are not recorded until it begins."""
     with FORK.Pool(1) as older:
@@ -230,10 +220,8 @@ def test_killed_worker_leaves_its_annotations_and_a_sentence(tmp_path):
         worker = FORK.Process(target=forever)
         worker.start()
         marks = tmp_path / f"main.{worker.pid}.marks.jsonl"
-        deadline = time.monotonic() + 60
-        while not (marks.exists() and marks.read_bytes().endswith(b"\n")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        for _ in repeat_until(lambda: marks.exists() and marks.read_bytes().endswith(b"\n")):
+            pass
         os.kill(worker.pid, signal.SIGKILL)
         worker.join(60)
     (problem,) = recording.problems
