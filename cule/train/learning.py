@@ -275,6 +275,14 @@ class Learning:
             return self.times
         return self.epochs * (num_envs * self.steps // self.minibatch)
 
+    def transitions(self, num_envs: int) -> int:
+        """Transitions from which an update learns: steps of an env, with what followed them."""
+        if self.replay is not None:
+            return self.replay.minibatch * (self.replay.sequence or 1)
+        if self.minibatch is not None:
+            return self.minibatch
+        return self.steps * self.accumulate * (num_envs // self.groups)
+
     def first(self, num_envs: int) -> int:
         """The number of steps after which the first phase is: a multiple of the period."""
         least = max(self.start, OLDEST - 1 + self.replay.span if self.replay else self.steps)

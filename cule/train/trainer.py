@@ -274,6 +274,18 @@ class Trainer:
         rows = self.args.num_envs // len(self.processes.ranks("learn"))
         return self.phases * self.learning.updates(rows)
 
+    def transitions_since(self, frames: int) -> int:
+        """Transitions from which all who learn have learned since so many frames were emulated.
+
+        One that is learned from several times, as in several epochs, counts each time: GMI-DRL's
+        TTOP (Wang et al., 2022) times the seconds. The process has to be one of those who learn.
+        """
+        steps = round(frames / (self.args.num_envs * FRAMESKIP))
+        return len(self.processes.ranks("learn")) * sum(
+            one.transitions * one.updates * (one.made_in(self.steps) - one.made_in(steps))
+            for one in self.lowered.learnings
+        )
+
     @property
     def acting(self) -> Nets:
         """The networks that act: copies, or the trained ones where nothing is handed over."""

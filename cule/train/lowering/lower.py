@@ -159,7 +159,7 @@ def _phases_of(phase: LearningPhase, num_envs: int, nets: Networks) -> Phases:
     first = learning.first(num_envs)
     return Phases(
         first if learning.lag else first - 1, learning.period, learning.updates(num_envs),
-        phase.networks or tuple(nets.trained),
+        learning.transitions(num_envs), phase.networks or tuple(nets.trained),
     )  # fmt: skip
 
 

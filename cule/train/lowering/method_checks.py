@@ -21,8 +21,8 @@ from cule.train.plan.program import Program
 PARTS = ("observations", "next_observations", "actions", "rewards", "discounts", "played")
 # Keys of the log, which a loss must not return.
 LOGGED = frozenset({
-    "kind", "frames", "training_frames", "updates", "seconds", "fps", "ups", "episodes", "score",
-    "score_so_far", "reward", "grad_norm", "multiprocessors", "ordered",
+    "kind", "frames", "training_frames", "updates", "seconds", "fps", "ups", "pps", "ttop",
+    "episodes", "score", "score_so_far", "reward", "grad_norm", "multiprocessors", "ordered",
 })  # fmt: skip
 
 

@@ -24,12 +24,14 @@ class Phases:
         start: the step after which the first is.
         period: steps between two.
         updates: updates in each.
+        transitions: from how many each of them learns.
         networks: the names of those that it trains.
     """
 
     start: int
     period: int
     updates: int
+    transitions: int
     networks: tuple[str, ...]
 
     def made_by(self, t: Index) -> Index:

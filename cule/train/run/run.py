@@ -177,6 +177,8 @@ class Run:
             "seconds": standing.seconds,
             "fps": (trainer.frames - frames) / passed,
             "ups": (trainer.updates - updates) / passed,
+            "pps": steps / passed,
+            "ttop": trainer.transitions_since(frames) / passed,
             "episodes": int(episodes),
             "score": standing.score if episodes else None,
             "score_so_far": running / self.args.num_envs,
