@@ -144,7 +144,7 @@ def has_trained(row: dict[str, Any], args: Args) -> bool:
 
 
 def train_agent(args: Args, game: str) -> dict[str, Any] | None:
-    """Trains an agent, unless that is done; returns the training's row, None if a signal stopped it.
+    """Trains an agent, unless that is done; the training's row, None if a signal stopped it.
 
     Raises:
         ImportError: torch is too old.

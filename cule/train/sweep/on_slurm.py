@@ -36,8 +36,11 @@ Cluster = Literal["slurm", "local"]
 SUBMISSIONS = "submitit"
 # The exit status of what was stopped in the queue.
 STOPPED = 130
-# Seconds: between two looks at a job, and after which a job of which Slurm knows nothing is lost.
-LOOK, UNKNOWN = 1.0, 900.0
+# Seconds: between two looks at a job, after which a job of which Slurm knows nothing is lost, and
+# which a file system may take to show the result of a job that has ended.
+LOOK, UNKNOWN, GRACE = 1.0, 900.0, 15.0
+# The ends of jobs that are no failure of the training: its machine's, or submitit's own processes'.
+LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "TIMEOUT", "REVOKED", "INTERRUPTED", "FINISHED")
 # Minutes before which submitit's own processes, which stand in for Slurm, end a job.
 LOCAL_MINUTES = 7 * 24 * 60
 END = 10.0  # seconds for a job that is cancelled
@@ -185,6 +188,7 @@ class SlurmHandle:
         self.notes = [f"job {job.job_id} of {executor.name} {begun}"]
         self._status: int | None = None
         self._looked, self._known = 0.0, time.monotonic()
+        self._ended: float | None = None
 
     def poll(self) -> int | None:
         """The exit status; None while it waits or runs. Asks submitit about once a second."""
@@ -206,24 +210,31 @@ class SlurmHandle:
             self.place = f"{self._executor.name} {self._job.job_id}"
         elif state in ("PENDING", "REQUEUED", "PREEMPTED"):
             self.place = None
-        there = self._job.paths.result_pickle.exists()
-        ended = self._job.done() if self._executor.cluster == "slurm" else state != "RUNNING"
-        if not there and not ended and now - self._known < UNKNOWN:
-            return
-        if not there and state == "UNKNOWN":
-            self._lose(f"Slurm knows nothing of it for {UNKNOWN:g} s")
+        if not self._job.paths.result_pickle.exists():
+            self._wait(state, now)
             return
         error = self._job.exception()
-        if isinstance(error, self._executor.submitit.core.utils.FailedJobError):
+        if error is not None:
             self._finish(1, f"expected a training in job {self._job.job_id}, got {error}")
-        elif error is not None:
-            self._lose(self._state())
         else:
             done = self._job.result()
             self._finish(done["status"], done["problem"])
 
-    def _lose(self, why: str) -> None:
-        self.lost = True
+    def _wait(self, state: str, now: float) -> None:
+        """Notes the end of a job without a result, once it is sure that none will come."""
+        if state == "UNKNOWN":
+            if now - self._known >= UNKNOWN:
+                self._lose(f"Slurm knows nothing of it for {UNKNOWN:g} s", True)
+            return
+        slurm = self._executor.cluster == "slurm"
+        # Reading the folder anew lets a file system look again.
+        ended = self._job.done() if slurm else state != "RUNNING"
+        self._ended = (self._ended or now) if ended else None
+        if self._ended is not None and now - self._ended >= GRACE:
+            self._lose(state, state.startswith(LOST))
+
+    def _lose(self, why: str, lost: bool) -> None:
+        self.lost = lost
         self._finish(1, f"job {self._job.job_id} has ended without a result ({why}): another one "
                      "goes on from the newest checkpoint")  # fmt: skip
 

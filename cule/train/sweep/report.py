@@ -74,8 +74,10 @@ def report(folders: Sequence[Path]) -> str:
     if not folders:
         raise InvalidValue("expected folders of sweeps to report on, got none")
     # A folder that is named twice has nothing twice.
-    distinct = {folder.resolve(): folder for folder in reversed(folders)}
-    entries = [entry for folder in reversed(distinct.values()) for entry in entries_of(folder)]
+    distinct: dict[Path, Path] = {}
+    for folder in folders:
+        distinct.setdefault(folder.resolve(), folder)
+    entries = [entry for folder in distinct.values() for entry in entries_of(folder)]
     first: dict[tuple[str, ...], Entry] = {}
     lines, twice = [], []
     for entry in entries:
