@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -46,7 +45,7 @@ def test_two_processes_train_together_killed_and_started_again(tmp_path):
     """By gloo on the CPU. The kill of the sweep ends torchrun, and that its two processes."""
     folder = tmp_path / "runs"
     with subprocess.Popen(
-        command(folder, 10**9), cwd=ROOT, env=one_thread_each(), stderr=subprocess.DEVNULL
+        command(folder, 4000), cwd=ROOT, env=one_thread_each(), stderr=subprocess.DEVNULL
     ) as process:
         end = time.monotonic() + 200
         while not list(folder.glob("pong-0/checkpoints/*.complete")):
@@ -61,7 +60,7 @@ def test_two_processes_train_together_killed_and_started_again(tmp_path):
         time.sleep(0.05)
     known = json.loads((folder / "sweep.json").read_text())["pong-0"]
     assert known[:4] == ["torchrun", "--standalone", "--nproc-per-node", "2"]
-    (folder / "sweep.json").unlink()  # whose frames are others now
+    assert not (folder / "results.jsonl").exists()
     done = subprocess.run(
         command(folder, 4000), cwd=ROOT, env=one_thread_each(), capture_output=True, text=True,
         timeout=300,
@@ -73,6 +72,19 @@ def test_two_processes_train_together_killed_and_started_again(tmp_path):
     lines = [json.loads(line) for line in (folder / "pong-0" / "log.jsonl").open()]
     frames = [line["frames"] for line in lines if line["kind"] == "training"]
     assert frames == sorted(set(frames))
+
+
+def test_failed_training_of_two_processes_shows_its_own_sentence(tmp_path):
+    (tmp_path / jobs.OUTPUT).write_text(
+        "ppo: expected a game, got none\n"
+        "W1129 12:59:33.65 188 torch/distributed/elastic/multiprocessing/api.py:1028] Sending pro\n"
+        "E1129 12:59:33.87 188 torch/distributed/elastic/multiprocessing/api.py:1002] failed "
+        "(exitcode: 2) local_rank: 0 (pid: 189) of binary: /bin/python\n"
+        f"{jobs.TRACEBACK}\n"
+        '  File "/site-packages/torch/distributed/run.py", line 1032, in <module>\n    main()\n'
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====\n"
+    )
+    assert jobs.last_lines(tmp_path) == "ppo: expected a game, got none"
 
 
 @pytest.mark.slow
@@ -180,7 +192,7 @@ def test_training_that_another_sweep_still_has_is_refused(tmp_path, monkeypatch)
     monkeypatch.setattr(sweep, "PATIENCE", 0.3)
     (tmp_path / "a").mkdir()
     assert lock_one_of([tmp_path / "a" / JOB_LOCK], lambda: True) is not None
-    with pytest.raises(ValueError, match="expected a folder in which nothing trains, got .*/a, in"):
+    with pytest.raises(ValueError, match=r"expected a folder in which nothing trains, got .*/a"):
         Sweep([Job("a", ("a.py",))], tmp_path, ["cpu"]).run()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -33,6 +34,8 @@ TRACEBACK = "Traceback (most recent call last):"
 ADDED = ("folder", "device", "resume", "overwrite")
 # Starts a number of processes of a program on this machine; number and program follow.
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+# What torchrun writes after the output of the process that has failed.
+OF_TORCHRUN = re.compile(r"[WE]\d{4} .*torch/distributed/elastic/.*")
 # Bytes at the end of a log that are sure to hold a line.
 TAIL = 16_384
 
@@ -200,11 +203,17 @@ def result_in(folder: Path) -> dict[str, Any] | None:
 
 
 def last_lines(folder: Path, count: int = 5) -> str:
-    """The end of what a training wrote to the terminal; of a traceback the last line of its own."""
+    """The end of what a training wrote to the terminal; of a traceback the last line of its own.
+
+    What torchrun says of the processes' ends is left out.
+    """
     with suppress(OSError), opened(folder / OUTPUT) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
         text = file.read().decode(errors="replace")
         lines = [line for line in text.splitlines() if line.strip()]
+        failures = [i for i, line in enumerate(lines) if "failed (exitcode: " in line]
+        if failures and OF_TORCHRUN.fullmatch(lines[failures[-1]]):
+            lines = [one for one in lines[: failures[-1]] if not OF_TORCHRUN.fullmatch(one)]
         frames = [i for i, line in enumerate(lines) if is_own_frame(line)]
         end = max(0, len(lines) - count)
         if TRACEBACK in lines and frames and lines.index(TRACEBACK) < frames[-1] < end:
