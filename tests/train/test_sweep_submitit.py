@@ -18,6 +18,7 @@ import pytest
 
 from cule.train.sweep import Sweep, node
 from cule.train.sweep.placing import Placing, executor_of
+from examples.atari57 import run
 
 pytest.importorskip("submitit")
 from cule.train.sweep import on_slurm
@@ -140,6 +141,42 @@ def test_job_that_is_killed_is_lost_and_goes_on(tmp_path, program, monkeypatch):
     assert (tmp_path / "t-0" / "work").read_text().splitlines().count("100") == 1
 
 
+def test_job_whose_time_is_over_writes_a_checkpoint_and_comes_again(tmp_path, program):
+    """Slurm says so by SIGUSR2; submitit's own processes begin the same job again at once."""
+    jobs = pretender.jobs_of(program, 1, "--pause", "0.3", frames=1000)
+    made = Sweep(jobs, tmp_path, executor=OnSlurm("local"))
+    told = []
+
+    def tell(states):
+        if states[0].frames >= 200 and not told:
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    words = path.read_bytes().decode().split("\0")
+                except OSError:
+                    continue
+                if "submitit.core._submit" in words and str(tmp_path) in words[4]:
+                    told.append(path)
+                    os.kill(int(path.parent.name), signal.SIGUSR2)
+
+    (row,) = made.run(tell)
+    assert len(told) == 1 and row["frames"] == 1000
+    assert (made.states[0].starts, made.states[0].losses) == (1, 0)
+    assert len(pretender.starts(tmp_path / "t-0")) == 2
+    lines = (tmp_path / "t-0" / "result.jsonl").read_text().splitlines()
+    assert ['"interrupted"' in line for line in lines] == [True, False]
+    pretender.check_once(tmp_path, 1, frames=1000)
+
+
+@pytest.mark.slow
+def test_suite_of_one_game_as_a_job(tmp_path):
+    args = run.Args(
+        algorithm="pqn", games=("phoenix",), folder=tmp_path, video=False, device="cpu",
+        executor="submitit-local", total_frames=2000, episodes=2, max_frames=400, num_threads=1,
+    )  # fmt: skip
+    assert run.run(args) == 0
+    assert (tmp_path / "report.md").exists()
+
+
 def test_queue_of_another_executor_is_refused(tmp_path, program):
     (tmp_path / "t-0").mkdir()
     record = tmp_path / "t-0" / node.SUBMITTED
@@ -162,11 +199,11 @@ text = Path(sys.argv[1]).read_text()
 command = re.search(r"^srun .* (\\S+ -u -m submitit.core._submit .*)$", text, re.M)[1]
 number = str(len(list(here.glob("*.job"))) + 1)
 (here / f"{number}.job").write_text(text)
-subprocess.Popen([sys.executable, str(here / "begin.py"), number, command], close_fds=True,
+subprocess.Popen([sys.executable, str(here / "begin"), number, command], close_fds=True,
                  start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 print("Submitted batch job", number)
 """,
-    "begin.py": """
+    "begin": """
 import os, subprocess, sys, time
 from pathlib import Path
 here, number, command = Path(__file__).parent, *sys.argv[1:]

@@ -123,14 +123,24 @@ class Task:
         return {name: getattr(self, name) for name in names}
 
     def _end(self, patience: float) -> None:
-        """Asks the training to end, and kills it if it does not."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(patience)
-            except subprocess.TimeoutExpired:
-                os.killpg(self.process.pid, signal.SIGKILL)
-                self.process.wait()
+        """Asks the training to end, and kills it if it does not.
+
+        In a signal's handler, which may have interrupted `Popen.poll` while that holds a lock: so
+        only the system is asked.
+        """
+        if self.process is None:
+            return
+        pid, end, number = self.process.pid, time.monotonic() + patience, signal.SIGTERM
+        ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        try:
+            os.kill(pid, number)
+            while os.waitid(os.P_PID, pid, ended) is None:
+                if time.monotonic() > end and number != signal.SIGKILL:
+                    number = signal.SIGKILL
+                    os.killpg(pid, number)
+                time.sleep(0.05)
+        except (ChildProcessError, ProcessLookupError):  # it has ended
+            return
 
     def train(self, asked: Callable[[], bool]) -> dict[str, Any]:
         """Trains, unless that is done.

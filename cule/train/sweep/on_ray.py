@@ -61,7 +61,7 @@ def address_of(given: str | None) -> str:
 
 
 class OnRay:
-    """Trainings on a Ray cluster.
+    """Trainings on a Ray cluster, for one run of a sweep.
 
     Args:
         address: as of `address_of`; None also where this process is in a cluster already.

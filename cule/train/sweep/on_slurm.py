@@ -155,7 +155,10 @@ class OnSlurm:
         try:
             made = self._executor(own, job.name).submit(task)
         except RuntimeError as problem:
-            raise InvalidValue(f"expected Slurm to take {job.name}, got {problem}") from problem
+            raise InvalidValue(
+                f"expected Slurm to take {job.name} (at_once limits how many it gets), got "
+                f"{problem}"
+            ) from problem
         about = {"executor": self.name, "job": made.job_id, "folder": str(own)}
         with replacing(record) as file:
             file.write(json.dumps(about).encode())
