@@ -124,15 +124,22 @@ def test_job_that_is_killed_is_lost_and_goes_on(tmp_path, program, monkeypatch):
     def kill(states):
         if states[0].frames >= 200 and not killed:
             (handle,) = made._running
+            # The training itself holds the lock of its folder.
+            own = Path(f"/proc/{pretender.starts(tmp_path / 't-0')[0]}/fd")
+            assert tmp_path / "t-0" / node.JOB_LOCK in [path.resolve() for path in own.iterdir()]
             killed.append(int(handle._job.job_id))
             os.kill(killed[0], signal.SIGKILL)
-            for path in Path("/proc").glob("[0-9]*/environ"):  # and what it has started
+            for path in Path("/proc").glob("[0-9]*/environ"):  # and what runs beside the training
                 try:
                     mine = f"SUBMITIT_LOCAL_JOB_ID={killed[0]}".encode() in path.read_bytes()
+                    beside = b"submitit" in (path.parent / "cmdline").read_bytes()
                 except OSError:
                     continue
-                if mine:
+                if mine and beside:
                     os.kill(int(path.parent.name), signal.SIGKILL)
+            (training,) = pretender.starts(tmp_path / "t-0")
+            pretender.wait_for(lambda: not pretender.lives(training))
+            assert not (tmp_path / "t-0" / "result.jsonl").exists()
 
     (row,) = made.run(kill)
     assert killed and row["frames"] == 1000 and made.states[0].losses == 1
