@@ -15,12 +15,11 @@ from cule.train.sweep.node import IDENTITY, STOP, Task
 
 
 @contextmanager
-def wanted_package(name: str, extra: str) -> Iterator[None]:
+def wanted_package(name: str) -> Iterator[None]:
     """Turns a missing package, which a block imports, into a sentence.
 
     Args:
         name: the package.
-        extra: of cule, which installs it.
 
     Raises:
         ValueError: it is missing.
@@ -29,7 +28,7 @@ def wanted_package(name: str, extra: str) -> Iterator[None]:
         yield
     except ImportError as problem:
         raise InvalidValue(
-            f"expected {name} to be installed (pip install 'cule[{extra}]'), got {problem}"
+            f"expected {name} to be installed (pip install {name}), got {problem}"
         ) from problem
 
 

@@ -83,7 +83,7 @@ class OnRay:
         self, address: str | None = None, cpus: float = 1, gpus: int = 0, device: str = "cpu",
         at_once: int = 0, shared: bool = False, room: float = 0,
     ):  # fmt: skip
-        with wanted_package("ray", "ray"):
+        with wanted_package("ray"):
             import ray
         self.ray, self.device, self.shared = ray, device, shared
         self.room = max(room, ROOM)
@@ -109,7 +109,7 @@ class OnRay:
             self.close()
             raise InvalidValue(
                 f"expected a machine with {cpus:g} CPUs and {gpus} GPUs in the Ray cluster, got "
-                + (", ".join(f"{h.get('CPU', 0):g} and {h.get('GPU', 0):g}" for h in has) or "none")
+                + (", ".join(sorted(f"{h.get('CPU', 0):g} and {h.get('GPU', 0):g}" for h in has)))
             )
         self._actor = ray.remote(
             num_cpus=cpus, num_gpus=gpus, max_restarts=0, max_task_retries=0, max_concurrency=4

@@ -69,7 +69,7 @@ class OnSlurm:
         at_once: int = 0, minutes: int = 60, requeues: int = 10,
         options: Mapping[str, str] | None = None,
     ):  # fmt: skip
-        with wanted_package("submitit", "slurm"):
+        with wanted_package("submitit"):
             import submitit
         self.submitit, self.cluster, self.device = submitit, cluster, device
         self.name = "slurm" if cluster == "slurm" else "submitit-local"
