@@ -10,6 +10,8 @@ Evaluated and filmed is on the CPU. Another agent trains on the GPU by then, and
 there takes all of it for a time slice, though a policy of a few envs has nearly nothing to compute.
 Clients of CUDA's Multi-Process Service take no slices: among them --evaluate-on gpu spares the CPU
 half of an evaluation's work.
+
+Several processes of torchrun train together; the first of them alone evaluates and films.
 """
 
 from __future__ import annotations
@@ -102,6 +104,11 @@ class Args:
     """show progress bars"""
 
 
+def is_first() -> bool:
+    """Whether this process is the first of those that torchrun has started, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def link_log(folder: Path) -> None:
     """Lets a sweep find the training's log in the agent's folder.
 
@@ -136,12 +143,35 @@ def has_trained(row: dict[str, Any], args: Args) -> bool:
     return long or row["frames"] >= args.total_frames
 
 
+def train_agent(args: Args, game: str) -> dict[str, Any] | None:
+    """Trains an agent, unless that is done; the training's row, None if a signal stopped it.
+
+    Raises:
+        ImportError: torch is too old.
+        ValueError: a setting is wrong, or a file cannot be written.
+    """
+    algorithm, added = settings_of(args.algorithm, args.device, args.candidate)
+    settings = training_settings(
+        algorithm, args.protocol, **added, game=game, seed=args.seed,
+        total_frames=args.total_frames, max_seconds=args.max_seconds,
+        folder=args.folder / TRAINING, device=args.device, resume=args.resume,
+        num_threads=args.num_threads, progress=args.progress,
+    )  # fmt: skip
+    if is_first():
+        link_log(args.folder)
+    trained = result_in(args.folder / TRAINING) if args.resume else None
+    if trained is None or not has_trained(trained, args):
+        trained = train.train(ALGORITHMS[algorithm][0], settings)
+    return trained if has_trained(trained, args) else None
+
+
 def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     """Trains, evaluates and films; returns the result's row, None if a signal stopped it.
 
     With `gives_way` this process has a lower priority once it has trained. The row is that of the
     evaluation, with the training's device and times, `protocol` and `score_normalised`. `trained`
-    has device, begin and end of each part of the training, in seconds since 1970.
+    has device, begin and end of each part of the training, in seconds since 1970. Of several
+    processes all but the first only train, and return the training's row.
 
     Raises:
         ImportError: a package is missing.
@@ -151,19 +181,9 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     game = game_of(args.game)
     if args.resume and (row := result_in(args.folder)) is not None:
         return row
-    algorithm, added = settings_of(args.algorithm, args.device, args.candidate)
-    settings = training_settings(
-        algorithm, args.protocol, **added, game=game, seed=args.seed,
-        total_frames=args.total_frames, max_seconds=args.max_seconds,
-        folder=args.folder / TRAINING, device=args.device, resume=args.resume,
-        num_threads=args.num_threads, progress=args.progress,
-    )  # fmt: skip
-    link_log(args.folder)
-    trained = result_in(args.folder / TRAINING) if args.resume else None
-    if trained is None or not has_trained(trained, args):
-        trained = train.train(ALGORITHMS[algorithm][0], settings)
-        if not has_trained(trained, args):
-            return None
+    trained = train_agent(args, game)
+    if trained is None or not is_first():
+        return trained
     checkpoint.keep_networks(args.folder / TRAINING)
     # The GPU's memory is the next agent's, and so is a core when it wants one.
     gc.collect()
@@ -201,7 +221,8 @@ def run(args: Args) -> int:
     row = make(args, gives_way=True)
     if row is None:
         return STOPPED
-    sys.stdout.write(json.dumps(row) + "\n")
+    if is_first():
+        sys.stdout.write(json.dumps(row) + "\n")
     return 0
 
 

@@ -20,6 +20,7 @@ from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import options_of, run_program
 from cule.train.sweep import sweep
 from cule.train.sweep.jobs import Job
+from cule.train.sweep.placing import Placing, executor_of
 from cule.train.sweep.table import Live
 from cule.wrappers.video_file import video_library
 from examples.atari57.agent import PROGRAM
@@ -29,7 +30,7 @@ from examples.atari57.settings import AlgorithmName, ProtocolName
 
 
 @dataclass
-class Args:
+class Args(Placing):
     """Trains an agent for each game and seed, evaluates them on ale-py, and writes a report."""
 
     algorithm: AlgorithmName = "a2c_vtrace"
@@ -49,12 +50,6 @@ class Args:
     """frames after which an episode of an evaluation is truncated"""
     video: bool = True
     """film an episode of each agent"""
-    gpus: tuple[int, ...] = ()
-    """numbers of the GPUs; by default all"""
-    device: Literal["cpu"] | None = None
-    """cpu, to train there even if there is a GPU"""
-    per_gpu: int = 1
-    """agents on a device at the same time"""
     evaluate_on: Literal["cpu", "gpu"] = "cpu"
     """where policies compute in evaluations; gpu: that of the training, which pays among clients of
     CUDA's Multi-Process Service (python -m cule.train.mps)"""
@@ -79,7 +74,11 @@ def jobs_of(args: Args) -> list[Job]:
              "evaluate_on", "num_threads")  # fmt: skip
     shared = options_of({name: getattr(args, name) for name in names} | {"progress": False})
     return [
-        Job(f"{game}-{seed}", (*PROGRAM, "--game", game, "--seed", str(seed), *shared))
+        Job(
+            f"{game}-{seed}",
+            (*PROGRAM, "--game", game, "--seed", str(seed), *shared),
+            args.gpus_per_training,
+        )
         for seed in args.seeds
         for game in longest_first(games_of(args.games))
     ]
@@ -95,8 +94,8 @@ def run(args: Args) -> int:
     jobs = jobs_of(args)
     if args.video:
         video_library()  # not only after the first training
-    devices = sweep.devices_of(args.gpus, args.device)
-    suite = sweep.Sweep(jobs, args.folder, devices, args.per_gpu)
+    executor = executor_of(args, needs_folder=True)
+    suite = sweep.Sweep(jobs, args.folder, executor=executor, losses=args.retries)
     rows = suite.run(Live(sys.stderr))
     if any("error" not in row for row in rows):
         write_report(args.folder)

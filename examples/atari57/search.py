@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from cule.train.checks import at_least, within
 from cule.train.command import options_of, run_program
 from cule.train.sweep import sweep
 from cule.train.sweep.jobs import Job
+from cule.train.sweep.placing import Placing, executor_of
 from cule.train.sweep.table import Live
 from examples.atari57 import aggregates, run
 from examples.atari57.agent import PROGRAM
@@ -37,7 +38,7 @@ from examples.atari57.settings import CANDIDATES, SEARCH_GAMES, settings_of
 
 
 @dataclass
-class Args:
+class Args(Placing):
     """Compares candidates of examples/atari57/settings.py."""
 
     candidates: tuple[str, ...] = tuple(CANDIDATES)
@@ -55,12 +56,6 @@ class Args:
     max_frames: int = 27_000
     """frames after which an episode of an evaluation is truncated; fewer than in the suite, as
     evaluations take longer than these trainings"""
-    gpus: tuple[int, ...] = ()
-    """numbers of the GPUs; by default all"""
-    device: Literal["cpu"] | None = None
-    """cpu, to train there even if there is a GPU"""
-    per_gpu: int = 1
-    """agents on a device at the same time"""
     num_threads: int = 0
     """CPU threads of each agent; 0: one for each core"""
     folder: Path = Path("runs/atari57_search")
@@ -89,7 +84,9 @@ def jobs_of(args: Args) -> list[Job]:
         for game in games_of(args.games):
             for name in args.candidates:
                 job = options_of({"game": game, "seed": seed, "candidate": name})
-                jobs.append(Job(f"{name}/{game}-{seed}", (*PROGRAM, *job, *shared)))
+                jobs.append(
+                    Job(f"{name}/{game}-{seed}", (*PROGRAM, *job, *shared), args.gpus_per_training)
+                )
     return jobs
 
 
@@ -138,8 +135,8 @@ def compare(args: Args) -> int:
         ValueError: a setting is wrong, or the folder has agents of other settings.
     """
     jobs = jobs_of(args)
-    devices = sweep.devices_of(args.gpus, args.device)
-    search = sweep.Sweep(jobs, args.folder, devices, args.per_gpu)
+    executor = executor_of(args)
+    search = sweep.Sweep(jobs, args.folder, executor=executor, losses=args.retries)
     rows = search.run(Live(sys.stderr))
     if any("error" not in row for row in rows):
         sys.stdout.write(f"{table(rows, args.candidates)}\n")

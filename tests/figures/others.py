@@ -44,6 +44,11 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         ["files of up to 100 MB", "take 13 MB for one architecture", "capability 9.0, NVRTC 13.0"],
         NONE,
     ),
+    "docs/scaling_many.md": (
+        "1 2 8 120 600 6379",
+        [],
+        NONE,
+    ),
     "docs/troubleshooting.md": (
         "0",
         ["named twice or", "two halves of", "sent twice without"],

@@ -8,6 +8,12 @@ so early that it can train when one has trained, and is only evaluated any more:
 evaluation are work for the CPU. If it is ready before, it waits for its turn (gpu_lock.py). Stopped
 or killed, the same command goes on: finished trainings are left out, the others continue from their
 checkpoints. One that fails is started once more.
+
+`--executor ray` and `--executor slurm` run them on a cluster instead (placing.py).
+
+    python -m cule.train.sweep report runs/sweep runs/other
+
+prints one table of several sweeps.
 """
 
 from __future__ import annotations
@@ -16,23 +22,24 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
 import tyro
 
 from cule.errors import InvalidValue
 from cule.rom import find_game
-from cule.train.checks import at_least
 from cule.train.command import run_program
 from cule.train.import_path import program_in
+from cule.train.layout import Layout
 from cule.train.sweep.jobs import Job
-from cule.train.sweep.sweep import RESULTS, Sweep, devices_of, report_end
+from cule.train.sweep.placing import Placing, device_of, executor_of
+from cule.train.sweep.report import report
+from cule.train.sweep.sweep import RESULTS, Sweep, report_end
 from cule.train.sweep.table import Live, summary
 
 
 @dataclass
-class Args:
+class Args(Placing):
     """Trains on several games with several seeds. Options after -- go to each training."""
 
     algorithm: str
@@ -43,13 +50,14 @@ class Args:
     """the seeds; there is a training for each game and seed"""
     folder: Path = Path("runs/sweep")
     """each training gets a folder in it, such as pong-0"""
-    per_gpu: int = 1
-    """trainings on a device at the same time; beside them four times as many may start or be
-    evaluated"""
-    gpus: tuple[int, ...] = ()
-    """numbers of the GPUs; by default all"""
-    device: Literal["cpu"] | None = None
-    """cpu, to train there even if there is a GPU"""
+
+
+@dataclass
+class ReportArgs:
+    """Prints one table of several sweeps, and says what is twice there."""
+
+    folders: tyro.conf.Positional[tuple[Path, ...]]
+    """folders of sweeps"""
 
 
 def jobs_of(args: Args, options: Sequence[str], device: str) -> list[Job]:
@@ -71,11 +79,12 @@ def jobs_of(args: Args, options: Sequence[str], device: str) -> list[Job]:
         for seed in args.seeds:
             words = ["--game", game, "--seed", str(seed), "--no-progress", *options]
             training = tyro.cli(settings, args=words).on(torch.device(device))
-            training.check(1)
+            layout = Layout.parse(training.layout)
+            training.check(len(layout.ranks(args.gpus_per_training, "act")))
             if training.explain:
                 raise InvalidValue("expected options that train, got --explain")
             frames = ["--total-frames", str(training.total_frames)]
-            jobs.append(Job(f"{game}-{seed}", (*program, *frames, *words)))
+            jobs.append(Job(f"{game}-{seed}", (*program, *frames, *words), args.gpus_per_training))
     return jobs
 
 
@@ -85,10 +94,9 @@ def run(args: Args, options: Sequence[str]) -> int:
     Raises:
         ValueError: an argument is wrong.
     """
-    at_least(1, args, "per_gpu")
-    devices = devices_of(args.gpus, args.device)
-    jobs = jobs_of(args, options, devices[0])
-    sweep = Sweep(jobs, args.folder, devices, args.per_gpu)
+    executor = executor_of(args)
+    jobs = jobs_of(args, options, device_of(executor))
+    sweep = Sweep(jobs, args.folder, executor=executor, losses=args.retries)
     rows = sweep.run(Live(sys.stderr))
     if table := summary(rows):
         sys.stdout.write(f"{table}\nThe rows are in {args.folder / RESULTS}.\n")
@@ -98,6 +106,13 @@ def run(args: Args, options: Sequence[str]) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the sweep; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["report"]:
+
+        def tell(args: ReportArgs) -> int:
+            sys.stdout.write(f"{report(args.folders)}\n")
+            return 0
+
+        return run_program("python -m cule.train.sweep report", ReportArgs, tell, words[1:])
     split = words.index("--") if "--" in words else len(words)
     options = words[split + 1 :]
     return run_program(

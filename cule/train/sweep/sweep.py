@@ -1,11 +1,10 @@
-"""Many trainings as processes on few devices."""
+"""Many trainings on few devices, or on a cluster: one loop, which knows only executor.py."""
 
 from __future__ import annotations
 
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,32 +22,34 @@ from cule.errors import InvalidValue
 from cule.programs.results import command_line
 from cule.train.distributed.gpu_lock import lock_one_of
 from cule.train.run.stopper import Stopper
-from cule.train.sweep.jobs import Job, JobState, last_lines, result_in, start
+from cule.train.sweep.executor import BESIDE, Executor, Handle, Local
+from cule.train.sweep.jobs import Job, JobState, last_lines, result_in
+from cule.train.sweep.node import JOB_LOCK, SUBMITTED
 from cule.train.sweep.table import what_is_left
 
 JOBS, RESULTS, LOCK = "sweep.json", "results.jsonl", "sweep.lock"
 # The exit status of a program that a signal has stopped, as a shell has it of Ctrl-C.
 STOPPED = 130
-# A training that fails is started once more.
-MOST_STARTS = 2
-# For each training on a device so many others may be started or evaluated. If the CPU is slower
-# with evaluations than a device with trainings, the device waits only after so many.
-BESIDE = 4
+# A training that fails is started once more. One whose machine is lost has not failed.
+MOST_STARTS, MOST_LOSSES = 2, 10
 # Seconds: between two looks at the processes, between two at their logs, and how long the
 # processes of a killed sweep may take to end.
 POLL, LOOK, PATIENCE = 0.1, 1.0, 10.0
 
 
 class Sweep:
-    """Many trainings on few devices.
+    """Many trainings on few devices, or on a cluster.
 
     Args:
         jobs: the trainings, in the order in which they start.
         folder: each has a folder in it, named after it.
-        devices: such as "cuda:0", "cuda:1".
+        devices: such as "cuda:0", "cuda:1"; "cuda:0,1" for trainings of two processes.
         per_device: how many train on a device at the same time.
         beside: for each of them so many others may start or be evaluated. 0: the next starts
-            when one has ended, so that nothing disturbs what is measured.
+            when one has ended, so that nothing disturbs what is measured. So it is with
+            trainings of several processes, which take no turns.
+        executor: starts trainings elsewhere, in place of the four above.
+        losses: how often a training is started again because its machine was lost.
 
     Attributes:
         states: how far each job is.
@@ -60,14 +61,20 @@ class Sweep:
     """
 
     def __init__(
-        self, jobs: Sequence[Job], folder: Path, devices: Sequence[str], per_device: int = 1,
-        beside: int = BESIDE,
+        self, jobs: Sequence[Job], folder: Path, devices: Sequence[str] = (), per_device: int = 1,
+        beside: int = BESIDE, executor: Executor | None = None, losses: int = MOST_LOSSES,
     ):  # fmt: skip
-        self.folder, self.beside = folder, beside
-        self.slots = [device for _ in range(per_device) for device in devices]
+        self.folder, self.losses = folder, losses
+        if executor is None:
+            several = any(job.processes > 1 for job in jobs)
+            executor = Local(devices, per_device, 0 if several else beside)
+        elif devices:
+            raise InvalidValue(f"expected devices or an executor, got both: {', '.join(devices)}")
+        self.executor = executor
+        self.slots = executor.slots(len(jobs))
         self.states = [JobState(job) for job in jobs]
         self.interrupted = False
-        self._running: dict[subprocess.Popen[bytes], JobState] = {}
+        self._running: dict[Handle, JobState] = {}
         if not jobs or not self.slots:
             raise InvalidValue(
                 "expected a training and a device or more, and one or more on each, got "
@@ -94,7 +101,7 @@ class Sweep:
         except (OSError, *DAMAGE) as problem:
             raise InvalidValue(f"expected {path} as a sweep writes it, got {problem}") from problem
         for state in self.states:
-            name, command = state.job.name, list(state.job.command)
+            name, command = state.job.name, state.job.identity
             if known.setdefault(name, command) != command:
                 raise InvalidValue(
                     f"expected {name} in {self.folder} with the settings that it has there "
@@ -132,11 +139,14 @@ class Sweep:
                 if row := result_in(self.folder_of(state)):
                     state.finish(row)
             try:
+                left = [state.job for state in self.states if state.state == "waiting"]
+                self.executor.open(self.folder, left)
+                self._wait_for_others()
                 self._work(stopper, lock, show)
             finally:
-                for process in self._running:  # only after an error
-                    process.kill()
-                    process.wait()
+                for handle in self._running:  # only after an error
+                    handle.kill()
+                self.executor.close()
         self.interrupted = stopper.wanted
         self._write()
         show(self.states)
@@ -175,6 +185,32 @@ class Sweep:
         finally:
             os.close(descriptor)
 
+    def _wait_for_others(self) -> None:
+        """Waits for trainings of killed sweeps, which other machines may still end.
+
+        Raises:
+            ValueError: one goes on, or another executor has it.
+        """
+        end = time.monotonic() + PATIENCE
+        for state in self.states:
+            folder = self.folder_of(state)
+            if state.state != "waiting" or self.executor.adopts:
+                continue
+            if (folder / SUBMITTED).exists():
+                raise InvalidValue(
+                    f"expected to go on with the executor that has {state.job.name} in its queue, "
+                    f"got {self.executor.name}: {folder / SUBMITTED} says which; delete that file "
+                    "once nothing is in the queue any more"
+                )
+            if (folder / JOB_LOCK).exists():
+                lock = lock_one_of([folder / JOB_LOCK], lambda: time.monotonic() > end)
+                if lock is None:
+                    raise InvalidValue(
+                        f"expected a folder in which nothing trains, got {folder}, in which a "
+                        "training of another sweep has not ended"
+                    )
+                os.close(lock)
+
     # The loop -------------------------------------------------------------------------------------
 
     def _work(
@@ -185,20 +221,28 @@ class Sweep:
         while True:
             if stopper.wanted and not stopping:
                 stopping = True
-                for process in self._running:
-                    process.terminate()
+                for handle in self._running:
+                    handle.terminate()
             if not stopping:
                 self._fill(lock)
             if time.monotonic() - looked >= LOOK:
                 looked = time.monotonic()
-                for state in self._running.values():
-                    state.look(self.folder_of(state))
+                for handle, state in self._running.items():
+                    self._look(handle, state)
                 show(self.states)
             if not self._running:
                 return
             time.sleep(POLL)
-            for process in [one for one in self._running if one.poll() is not None]:
-                self._end(process, stopper)
+            for handle in [one for one in self._running if one.poll() is not None]:
+                self._end(handle, stopper)
+
+    def _look(self, handle: Handle, state: JobState) -> None:
+        """Notes where a training is, and how far."""
+        state.place = handle.place
+        state.state = "queued" if handle.place is None else "running"
+        state.notes += handle.notes
+        handle.notes.clear()
+        state.look(self.folder_of(state))
 
     @property
     def _startup(self) -> float:
@@ -213,7 +257,8 @@ class Sweep:
         """Starts jobs on devices that have room, or will have when the jobs have started."""
         # Those that are started or evaluated have places, too; if none is left they keep that of a
         # training.
-        free, places, startup = list(self.slots), self.beside * self.slots, self._startup
+        free, places = list(self.slots), self.executor.beside * self.slots
+        startup = self._startup
         for state in self._running.values():
             assert state.device is not None
             if state.trained_in(startup) and state.device in places:
@@ -221,47 +266,45 @@ class Sweep:
             elif state.device in free:
                 free.remove(state.device)
         waiting = [state for state in self.states if state.state == "waiting"]
-        for state, device in zip(waiting, free, strict=False):
+        for state, slot in zip(waiting, free, strict=False):
             folder = self.folder_of(state)
-            state.begin(folder, device)
-            process = start(state.job, folder, device, [lock], self._turns(device))
-            self._running[process] = state
+            state.begin(folder, slot)
+            self._running[self.executor.start(state.job, folder, slot, lock)] = state
 
-    def _turns(self, device: str) -> list[Path]:
-        """The files of a device's turns, of which each training has one while it trains."""
-        name = device.replace(":", "-")
-        count = self.slots.count(device)
-        return [self.folder.absolute() / f"turn-{name}-{number}.lock" for number in range(count)]
-
-    def _end(self, process: subprocess.Popen[bytes], stopper: Stopper) -> None:
+    def _end(self, handle: Handle, stopper: Stopper) -> None:
         """Notes how a training has ended."""
-        state = self._running.pop(process)
+        state = self._running.pop(handle)
         folder = self.folder_of(state)
-        state.look(folder)
-        state.seconds_left = None
-        row = result_in(folder) if process.returncode == 0 else None
+        self._look(handle, state)
+        state.seconds_left, status = None, handle.poll()
+        row = result_in(folder) if status == 0 else None
         if row is not None:
             state.finish(row)
             self._write()
         elif stopper.wanted:
             state.state = "stopped"
-        elif state.starts < MOST_STARTS:
+        elif handle.lost and state.losses < self.losses:
+            state.losses += 1
+            state.state = "waiting"
+            state.notes.append(handle.problem)
+        elif not handle.lost and state.starts - state.losses < MOST_STARTS:
             state.state = "waiting"
         else:
             state.state = "failed"
-            state.problem = last_lines(folder) or f"exit status {process.returncode}"
+            state.problem = handle.problem or last_lines(folder) or f"exit status {status}"
             self._write()
 
 
-def devices_of(gpus: Sequence[int], device: str | None) -> list[str]:
+def devices_of(gpus: Sequence[int], device: str | None, each: int = 1) -> list[str]:
     """The devices to train on.
 
     Args:
         gpus: numbers of GPUs; empty: all.
         device: "cpu", to train there even if there is a GPU; else None.
+        each: GPUs of a training; "cuda:0,1" are two.
 
     Raises:
-        ValueError: there is no such GPU.
+        ValueError: there is no such GPU, or some would be left over.
     """
     if device == "cpu" and gpus:
         raise InvalidValue("expected gpus or device cpu, got both")
@@ -270,7 +313,13 @@ def devices_of(gpus: Sequence[int], device: str | None) -> list[str]:
     count = torch.cuda.device_count()
     if wrong := [number for number in gpus if not 0 <= number < count]:
         raise InvalidValue(f"expected gpus below {count}, which are here, got {wrong[0]}")
-    return [f"cuda:{number}" for number in gpus or range(count)]
+    numbers = list(gpus or range(count))
+    if len(numbers) % each:
+        raise InvalidValue(
+            f"expected a number of GPUs that gpus_per_training ({each}) divides, got {len(numbers)}"
+        )
+    groups = [numbers[first : first + each] for first in range(0, len(numbers), each)]
+    return [f"cuda:{','.join(map(str, group))}" for group in groups]
 
 
 def report_end(sweep: Sweep) -> int:

@@ -30,7 +30,8 @@ def _cells(state: JobState) -> list[str]:
     again = f", start {state.starts}" if state.starts > 1 and state.state == "running" else ""
     does = "evaluating" if state.evaluating else state.state
     return [
-        job.name, job.option("game") or ".", job.option("seed") or ".", state.device or ".",
+        job.name, job.option("game") or ".", job.option("seed") or ".",
+        state.place or state.device or ".",
         does + again, f"{state.frames:,}", _number(state.fps), _number(state.score, ",.1f"),
         "." if left is None or left > LONGEST else str(timedelta(seconds=round(left))),
     ]  # fmt: skip
@@ -57,6 +58,7 @@ class Live:
     def __init__(self, file: TextIO):
         self._file, self._terminal = file, file.isatty()
         self._lines = 0
+        self._noted: Counter[str] = Counter()
         self._known: dict[str, tuple[str, int]] = {}
         self._shown_at = time.monotonic()
 
@@ -68,6 +70,15 @@ class Live:
             self._append(states)
         self._file.flush()
 
+    def _new_notes(self, states: Sequence[JobState]) -> str:
+        """What has happened to trainings since the last call, a line for each."""
+        lines = []
+        for state in states:
+            name, told = state.job.name, self._noted[state.job.name]
+            lines += [f"{name}: {note}\n" for note in state.notes[told:]]
+            self._noted[name] = len(state.notes)
+        return "".join(lines)
+
     def _redraw(self, states: Sequence[JobState]) -> None:
         size = shutil.get_terminal_size()
         # Head, the line below the table and the cursor's line need room, too.
@@ -77,10 +88,11 @@ class Live:
         lines = [*table(shown).split("\n"), what_is_left(states)]
         back = UP.format(self._lines) if self._lines else ""
         text = "".join(f"{line[: size.columns - 1]}\n" for line in lines)
-        self._file.write(f"{back}{CLEAR}{text}")
+        self._file.write(f"{back}{CLEAR}{self._new_notes(states)}{text}")
         self._lines = len(lines)
 
     def _append(self, states: Sequence[JobState]) -> None:
+        self._file.write(self._new_notes(states))
         for state in states:
             now = state.state, state.starts
             if now != self._known.get(state.job.name) and now != ("waiting", 0):

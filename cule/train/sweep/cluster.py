@@ -1,0 +1,63 @@
+"""Shared by the executors of clusters: their packages, the sweep's identity, a training's task."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cule.disk.files import replacing
+from cule.errors import InvalidValue
+from cule.train.sweep.jobs import Job, words_of
+from cule.train.sweep.node import IDENTITY, STOP, Task
+
+
+@contextmanager
+def wanted_package(name: str) -> Iterator[None]:
+    """Turns a missing package, which a block imports, into a sentence.
+
+    Args:
+        name: the package.
+
+    Raises:
+        ValueError: it is missing.
+    """
+    try:
+        yield
+    except ImportError as problem:
+        raise InvalidValue(
+            f"expected {name} to be installed (pip install {name}), got {problem}"
+        ) from problem
+
+
+def identity_in(folder: Path) -> str:
+    """The word that tells a sweep's folder from all others; it is made if there is none.
+
+    Raises:
+        OSError: the folder cannot be read or written.
+    """
+    path = folder / IDENTITY
+    if not path.exists():
+        with replacing(path) as file:
+            file.write(secrets.token_hex(16).encode())
+    return path.read_text()
+
+
+def task_of(job: Job, sweep: Path, identity: str, device: str, *, shared: bool) -> Task:
+    """A job as a machine of a cluster gets it. An older request to stop it is taken back.
+
+    Args:
+        job: the training.
+        sweep: the sweep's folder, from the root.
+        identity: as of `identity_in`.
+        device: "cpu" or "cuda".
+        shared: refuse machines that do not see the folder.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder = sweep / job.name
+    (folder / STOP).unlink(missing_ok=True)
+    return Task(job.name, words_of(job, folder, device), str(sweep), identity, os.getcwd(), shared)
