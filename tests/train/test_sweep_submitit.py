@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -55,6 +56,36 @@ def test_sweep_of_jobs_has_a_row_for_each(tmp_path, program):
     pretender.check_once(tmp_path / "runs", 2)
     assert not list(tmp_path.glob("runs/*/submitted.json"))
     assert re.fullmatch(r"job \d+ of submitit-local is in the queue", made.states[0].notes[0])
+
+
+class Runs:
+    """Pickled, it is code that whoever reads it runs."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_folder_of_somebody_else_runs_no_code(tmp_path, program, monkeypatch):
+    """Nobody reads what submitit has pickled about the end of a job."""
+    monkeypatch.setattr(on_slurm, "GRACE", 0.0)
+    sweep, folder = tmp_path / "runs", tmp_path / "runs" / "t-0"
+    folder.mkdir(parents=True)
+    others = sweep / "submitit" / "t-0-1"
+    others.mkdir(parents=True)
+    number = str(2**22 - 1)  # a process that there is not
+    (others / f"{number}_0_result.pkl").write_bytes(pickle.dumps(Runs(tmp_path / "ran")))
+    about = {"executor": "submitit-local", "job": number, "folder": str(others)}
+    (folder / "submitted.json").write_text(json.dumps(about))
+    (job,) = pretender.jobs_of(program, 1)
+    executor = OnSlurm("local")
+    executor.open(sweep, [job])
+    handle = executor.start(job, folder, "submitit-local", 0)
+    assert handle.poll() == 1 and handle.problem.endswith(f"{number}_0_log.err has it")
+    assert "is found again" in handle.notes[0] and not (folder / "submitted.json").exists()
+    assert not (tmp_path / "ran").exists()
 
 
 def test_sweep_killed_finds_its_jobs_again(tmp_path, program):

@@ -45,7 +45,9 @@ def identity_in(folder: Path) -> str:
     return path.read_text()
 
 
-def task_of(job: Job, sweep: Path, identity: str, device: str, *, shared: bool) -> Task:
+def task_of(
+    job: Job, sweep: Path, identity: str, device: str, *, shared: bool, outcome: str = ""
+) -> Task:
     """A job as a machine of a cluster gets it. An older request to stop it is taken back.
 
     Args:
@@ -54,10 +56,12 @@ def task_of(job: Job, sweep: Path, identity: str, device: str, *, shared: bool) 
         identity: as of `identity_in`.
         device: "cpu" or "cuda".
         shared: refuse machines that do not see the folder.
+        outcome: as of Task.
 
     Raises:
         OSError: the folder cannot be written.
     """
     folder = sweep / job.name
     (folder / STOP).unlink(missing_ok=True)
-    return Task(job.name, words_of(job, folder, device), str(sweep), identity, os.getcwd(), shared)
+    words = words_of(job, folder, device)
+    return Task(job.name, words, str(sweep), identity, os.getcwd(), shared, outcome)

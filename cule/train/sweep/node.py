@@ -56,6 +56,7 @@ class Task:
         identity: what its file IDENTITY has.
         cwd: where the sweep was started; if there is no such folder, the machine's own is used.
         shared: refuse to train where that folder is not seen.
+        outcome: a file for the result of `train`, as JSON; "": there is none.
         stopped: it was asked to stop.
     """
 
@@ -65,6 +66,7 @@ class Task:
     identity: str
     cwd: str
     shared: bool
+    outcome: str = ""
     stopped: bool = False
     process: Any = field(default=None, repr=False)
 
@@ -96,13 +98,17 @@ class Task:
         except (OSError, ValueError, IndexError):
             return False
 
-    def __call__(self) -> dict[str, Any]:
+    def __call__(self) -> None:
         """Trains, in the main thread of a process of submitit.
 
-        A request to stop comes as a file or as SIGINT.
+        A request to stop comes as a file or as SIGINT. What comes of it is written to `outcome`:
+        whoever read it from submitit's own file, a pickle, would run code that is in a folder.
         """
         signal.signal(signal.SIGINT, self._note)
-        return self.train(lambda: (self.folder / STOP).exists())
+        done = self.train(lambda: (self.folder / STOP).exists())
+        scratch = Path(f"{self.outcome}.part")
+        scratch.write_text(json.dumps({"status": done["status"], "problem": done["problem"]}))
+        scratch.replace(self.outcome)
 
     def _note(self, *_: Any) -> None:
         self.stopped = True
@@ -119,7 +125,7 @@ class Task:
         return submitit.helpers.DelayedSubmission(Task(**self._settings()))
 
     def _settings(self) -> dict[str, Any]:
-        names = ("name", "words", "sweep", "identity", "cwd", "shared")
+        names = ("name", "words", "sweep", "identity", "cwd", "shared", "outcome")
         return {name: getattr(self, name) for name in names}
 
     def _end(self, patience: float) -> None:

@@ -32,8 +32,8 @@ from cule.train.sweep.cluster import identity_in, task_of, wanted_package
 from cule.train.sweep.jobs import Job
 
 Cluster = Literal["slurm", "local"]
-# What submitit writes, in a sweep's folder.
-SUBMISSIONS = "submitit"
+# What submitit writes, in a sweep's folder, and there what came of a job.
+SUBMISSIONS, OUTCOME = "submitit", "outcome.json"
 # The exit status of what was stopped in the queue.
 STOPPED = 130
 # Seconds: between two looks at a job, after which a job of which Slurm knows nothing is lost, and
@@ -148,10 +148,13 @@ class OnSlurm:
         folder.mkdir(parents=True, exist_ok=True)
         record = folder.absolute() / node.SUBMITTED
         if (known := self._submitted(folder)) is not None:
-            return SlurmHandle(self, self._found(*known), record, "is found again")
-        task = task_of(job, self.folder, self._identity, self.device, shared=True)
+            outcome = known[1] / OUTCOME
+            return SlurmHandle(self, self._found(*known), record, outcome, "is found again")
         # A folder of its own: submitit's names of files are numbers that may come again.
         own = self.folder / SUBMISSIONS / f"{job.name.replace('/', '_')}-{time.time_ns()}"
+        task = task_of(
+            job, self.folder, self._identity, self.device, shared=True, outcome=str(own / OUTCOME)
+        )
         try:
             made = self._executor(own, job.name).submit(task)
         except RuntimeError as problem:
@@ -162,7 +165,7 @@ class OnSlurm:
         about = {"executor": self.name, "job": made.job_id, "folder": str(own)}
         with replacing(record) as file:
             file.write(json.dumps(about).encode())
-        return SlurmHandle(self, made, record, "is in the queue")
+        return SlurmHandle(self, made, record, own / OUTCOME, "is in the queue")
 
     def _found(self, number: str, folder: Path) -> Any:
         """The job of this number, which another process has put into the queue."""
@@ -181,11 +184,13 @@ class SlurmHandle:
         executor: of Slurm.
         job: submitit's.
         record: the file that names the job, which is deleted once it has ended.
+        outcome: the file that says what came of it.
         begun: what has happened to it, in words.
     """
 
-    def __init__(self, executor: OnSlurm, job: Any, record: Path, begun: str):
+    def __init__(self, executor: OnSlurm, job: Any, record: Path, outcome: Path, begun: str):
         self._executor, self._job, self._record = executor, job, record
+        self._outcome = outcome
         self.place: str | None = None
         self.lost, self.problem = False, ""
         self.notes = [f"job {job.job_id} of {executor.name} {begun}"]
@@ -213,15 +218,17 @@ class SlurmHandle:
             self.place = f"{self._executor.name} {self._job.job_id}"
         elif state in ("PENDING", "REQUEUED", "PREEMPTED"):
             self.place = None
+        with suppress(FileNotFoundError, KeyError, *DAMAGE):
+            done = formed(json.loads(content_of(self._outcome)), dict[str, Any])
+            self._finish(int(done["status"]), str(done["problem"]))
+            return
         if not self._job.paths.result_pickle.exists():
             self._wait(state, now)
             return
-        error = self._job.exception()
-        if error is not None:
-            self._finish(1, f"expected a training in job {self._job.job_id}, got {error}")
-        else:
-            done = self._job.result()
-            self._finish(done["status"], done["problem"])
+        self._ended = self._ended or now
+        if now - self._ended >= GRACE:
+            self._finish(1, f"expected a training in job {self._job.job_id}, got an error: "
+                         f"{self._job.paths.stderr} has it")  # fmt: skip
 
     def _wait(self, state: str, now: float) -> None:
         """Notes the end of a job without a result, once it is sure that none will come."""
