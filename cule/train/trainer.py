@@ -99,7 +99,7 @@ class Trainer:
         translated: bool = True,
         dealt: Dealt | None = None,
     ):
-        self.dealt = Dealt() if dealt is None else dealt
+        self.dealt = dealt or Dealt()
         self.args, self.processes, self.device = args, processes, processes.device
         self.algorithm = algorithm = make_algorithm(make, args, processes)
         on_algorithm(algorithm)
@@ -109,10 +109,8 @@ class Trainer:
         self.apart = self._split_multiprocessors()
         # Of the first env of this process, over all processes.
         number, each = self._place()
-        seed = self.args.seed * SEED_STRIDE + self.dealt.seed
-        env_seed = seed + number * each
+        env_seed = self._seed + number * each
         self.collector = self._make_collector(learning, each, env_seed, number * each)
-        self.collector.first_step = self.dealt.steps
         self.autotuner = self._make_autotuner()
         torch.manual_seed(self.args.seed)
         if self.args.deterministic:
@@ -134,16 +132,13 @@ class Trainer:
                 "expected one learning where some processes act and others learn, got "
                 f"{len(self.learners)}"
             )
-        program, messages = self.lowered.program, None
-        if processes.partners:
-            networks = {self.lowered.actors[n].name: net for n, net in self.nets.acting.items()}
-            messages = Messages(processes, program, networks, self.collector.num_envs)
-            program = messages.program
+        messages = self._make_messages() if processes.partners else None
+        program = self.lowered.program if messages is None else messages.program
         # Before the first message, which a process that failed would never take.
         with processes.all_or_none():
             self.plan = self._make_plan(program, passes)
         # From here on each process has its own random numbers.
-        torch.manual_seed(seed + number)
+        torch.manual_seed(self._seed + number)
         with annotate.operation("first reset"):
             first = self.collector.reset(env_seed)
         self.plan.begin(
@@ -152,6 +147,16 @@ class Trainer:
         if translated:
             with annotate.operation("compile the game"):
                 self.collector.wait_until_translated()
+
+    def _make_messages(self) -> Messages:
+        lowered = self.lowered
+        networks = {lowered.actors[name].name: net for name, net in self.nets.acting.items()}
+        return Messages(self.processes, lowered.program, networks, self.collector.num_envs)
+
+    @property
+    def _seed(self) -> int:
+        """The seed of the first env of all, and of learning in the first process that acts."""
+        return self.args.seed * SEED_STRIDE + self.dealt.seed
 
     def _place(self) -> tuple[int, int]:
         """This process's number among those that act, then those that learn, and envs of each."""
@@ -210,6 +215,7 @@ class Trainer:
             learning.check(num_envs)
             far = FarEnvs(num_envs, facts, self.device)
             collector = Collector(far, self.device, seed=seed, first_env=first_env)
+        collector.first_step = self.dealt.steps
         return collector
 
     def _make_autotuner(self) -> SmAutotuner | None:
@@ -379,16 +385,12 @@ class Trainer:
             KeyError, RuntimeError, ValueError: the state is of a run with other settings.
         """
         objects = state["plan"]["objects"]
-        self.nets.load_state_dict(state["networks"], objects[self.learner_names[0]]["weights"])
-        for learner, name in zip(self.learners, self.learner_names, strict=True):
-            learner.optimizer.load_state_dict(objects[name]["optimizer"])
-        self.attributes.load_state_dict(state["attributes"])
-
-    @property
-    def learner_names(self) -> list[str]:
-        """The names of the learners' objects in the program."""
         names = {id(r.object): r.name for r in self.lowered.program.recurrents}
-        return [names[id(learner)] for learner in self.learners]
+        saved = [objects[names[id(learner)]] for learner in self.learners]
+        self.nets.load_state_dict(state["networks"], saved[0]["weights"])
+        for learner, its in zip(self.learners, saved, strict=True):
+            learner.optimizer.load_state_dict(its["optimizer"])
+        self.attributes.load_state_dict(state["attributes"])
 
     def close(self) -> None:
         """Frees the envs and the captured graphs."""

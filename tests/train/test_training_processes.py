@@ -174,10 +174,11 @@ def claimed_and_loaded(*folders):
     ]
     for process in both:
         process.start()
+    told = sorted(queue.get() for _ in both)
     for process in both:
         process.join()
         assert process.exitcode == 0
-    return sorted(queue.get() for _ in both)
+    return told
 
 
 def save_two(folder, *numbers, marks="aa"):
@@ -239,7 +240,7 @@ def meet_as(rank, size, port, seconds, queue):
     ("them", "told"),
     [
         ([(0, 2), (1, 3)], "expected one WORLD_SIZE for all processes that train together, got "),
-        ([(0, 3), (1, 3), (1, 3)], "expected a RANK of its own for each of 3 processes .* 1 twice"),
+        ([(0, 3), (1, 3), (1, 3)], "expected a RANK of its own for each of 3 .*, got 1 twice"),
         ([(0, 3), (1, 3)], r"expected 3 processes to meet at 127.0.0.1:\d+ within 10 .*, but 2 of"),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ All files are on process 0's machine; other machines that do not see its folder 
 messages (transfer.py).
 
 With as many processes as have written a set each one goes on from its own file. Others all go on
-from process 0's, which has the networks, the optimizers and the counts (run/dealing.py).
+from process 0's, which has the networks, the optimizers and the counts (cule/train/dealing.py).
 """
 
 from __future__ import annotations

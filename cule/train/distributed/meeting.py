@@ -7,22 +7,23 @@ end all the others with a sentence, and not with a wait of half an hour.
 
 from __future__ import annotations
 
-import itertools
 import os
+import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
+from typing import NoReturn
 
 import torch.distributed as dist
 
 from cule.errors import Failed, InvalidValue
 from cule.train.distributed.ranks import address
 
-# How often this process has joined others.
-_JOINED = itertools.count()
 # How long one that keeps the store stays, so that the others read why it ends.
 FAREWELL_SECONDS = 1.0
+REFUSED = "refused"
+POLL = 0.02  # seconds between two looks at the store
 _MOST_NAMED = 8
 
 
@@ -73,44 +74,67 @@ def meet(
         prepare: what may fail in one of them; then all end.
 
     Raises:
-        ValueError: `prepare` has failed here or elsewhere, two processes have the same number, they
-            do not agree on how many there are, or one has not come.
+        RuntimeError: one has not come in time.
+        ValueError: `prepare` has failed here or elsewhere, two processes have the same number, or
+            they do not agree on how many there are.
     """
     where, end = ":".join(map(str, address())), time.monotonic() + seconds
+    wanted = f"expected {size} processes to meet at {where} within {seconds:g} seconds"
     try:
         connected = connect(seconds, serve=rank == 0)
     except RuntimeError as problem:
         raise Failed(
-            f"expected {size} processes to meet at {where} (MASTER_ADDR and MASTER_PORT) within "
-            f"{seconds:g} seconds, got none there for process {rank}: {first_line(problem)}"
+            f"{wanted} (MASTER_ADDR and MASTER_PORT), got nothing there for process {rank}: "
+            f"{first_line(problem)}"
         ) from problem
-    # Each time a part of the store of its own: else one that joins again may find addresses of the
-    # last time.
-    prefix = f"joined {next(_JOINED)}"
-    store, all_came = dist.PrefixStore(prefix, connected), False
+    all_came = False
     try:
-        _come(store, rank, size, end, prepare)
+        part = _new_round(connected) if rank == 0 else _round_of_first(connected, rank, end)
+        store = dist.PrefixStore(part, connected)
+        _come(store, rank, size, prepare)
+        _wait(store, rank, size, end)
         all_came = True
-        return store, prefix
+        return store, part
     except dist.DistError as problem:
-        missing = _missing(store, size)
-        raise Failed(
-            f"expected {size} processes to meet at {where} within {seconds:g} seconds, but "
-            f"{missing or first_line(problem)}"
-        ) from problem
+        raise Failed(f"{wanted}, but {first_line(problem)}") from problem
+    except TimeoutError as problem:
+        raise Failed(f"{wanted}, but {problem}") from problem
     finally:
         if rank == 0 and not all_came and not torchrun_has_store():
             time.sleep(FAREWELL_SECONDS)
 
 
-def _come(store: dist.Store, rank: int, size: int, end: float, prepare: Callable[[], None]) -> None:
-    """Says that this process has come; waits for all others, or for a reason not to go on."""
+def _new_round(connected: dist.Store) -> str:
+    """A part of the store that nobody has used; process 0 tells the others its name."""
+    part = f"round {connected.add('rounds', 1)}"
+    connected.set("round", part)
+    return part
+
+
+def _round_of_first(connected: dist.Store, rank: int, end: float) -> str:
+    """The part of the store in which process 0 waits for this one.
+
+    torchrun's store may still have that of a process 0 that has ended, which gives no answer.
+    """
+    part, token = "", secrets.token_hex(8)
+    while time.monotonic() < end:
+        now = connected.get("round").decode() if connected.check(["round"]) else ""
+        store = dist.PrefixStore(now, connected)
+        if now != part:
+            store.set(f"process {rank}", token)
+            part = now
+        answer = f"answer to {rank}"
+        if part and store.check([answer]) and store.get(answer).decode() == token:
+            return part
+        if part and store.check([REFUSED]):
+            _raise_refused(store)
+        time.sleep(POLL)
+    raise TimeoutError("process 0 has not come")
+
+
+def _come(store: dist.Store, rank: int, size: int, prepare: Callable[[], None]) -> None:
+    """Says that this process has come, or what it cannot go on with."""
     try:
-        if store.add(f"process {rank}", 1) > 1:
-            raise InvalidValue(
-                f"expected a RANK of its own for each of {size} processes that train together, got "
-                f"{rank} twice, once on {socket.gethostname()}"
-            )
         told = store.compare_set("size", "", str(size)).decode()
         if told != str(size):
             raise InvalidValue(
@@ -119,24 +143,49 @@ def _come(store: dist.Store, rank: int, size: int, end: float, prepare: Callable
             )
         prepare()
     except Exception as problem:
-        store.set("refused", f"process {rank} on {socket.gethostname()}: {problem}")
-        store.set("go", "")
+        store.set(REFUSED, f"process {rank} on {socket.gethostname()}: {problem}")
         raise
     if store.add("came", 1) == size:
         store.set("go", "")
-    store.wait(["go"], timedelta(seconds=max(0.001, end - time.monotonic())))
-    if store.check(["refused"]):
-        raise InvalidValue(
-            "expected all processes to go on, but another one failed, "
-            f"{store.get('refused').decode()}"
-        )
 
 
-def _missing(store: dist.Store, size: int) -> str:
-    """Which processes have not come, in words; "": the store is gone, or all have."""
-    try:
-        missing = [str(rank) for rank in range(size) if not store.check([f"process {rank}"])]
-    except RuntimeError:
-        return ""
+def _wait(store: dist.Store, rank: int, size: int, end: float) -> None:
+    """Waits for all others; process 0 answers them.
+
+    Raises:
+        TimeoutError: some have not come.
+        ValueError: one cannot go on.
+    """
+    tokens: dict[int, str] = {}
+    while not store.check(["go"]):
+        if store.check([REFUSED]):
+            _raise_refused(store)
+        if time.monotonic() > end:
+            raise TimeoutError(_missing(tokens, size) if rank == 0 else "not all of them have come")
+        for other in range(1, size if rank == 0 else 1):
+            key = f"process {other}"
+            if not store.check([key]):
+                continue
+            token = store.get(key).decode()
+            if tokens.setdefault(other, token) != token:
+                twice = (
+                    f"expected a RANK of its own for each of {size} processes, got {other} twice"
+                )
+                store.set(REFUSED, twice)
+                raise InvalidValue(twice)
+            store.set(f"answer to {other}", token)
+        time.sleep(POLL)
+
+
+def _raise_refused(store: dist.Store) -> NoReturn:
+    """Raises what another process has said that it cannot go on with."""
+    raise InvalidValue(
+        f"expected all processes to go on, but another one failed: {store.get(REFUSED).decode()}"
+    )
+
+
+def _missing(came: Collection[int], size: int) -> str:
+    """Which processes have not come, in words."""
+    missing = [str(rank) for rank in range(1, size) if rank not in came]
     named = ", ".join(missing[:_MOST_NAMED]) + (", ..." if len(missing) > _MOST_NAMED else "")
-    return f"{named} of them {'has' if len(missing) == 1 else 'have'} not come" if missing else ""
+    return f"{named} of them {'has' if len(missing) == 1 else 'have'} not come"

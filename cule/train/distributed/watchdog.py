@@ -112,10 +112,13 @@ class Watchdog:
         what = self._named(loss.ranks) + self._beats.where(loss)
         me = f"process {self.processes.rank} ({self.processes.role})"
         if loss.ended:
-            end = f"{'they have' if len(loss.ranks) > 1 else 'it has'} ended, and so does {me}"
-        else:
-            end = f"nothing was heard of it for {self._beats.timeout:g} seconds, and {me} ends"
-        self._end(f"expected {what} to go on, but {end}")
+            it_has = "they have" if len(loss.ranks) > 1 else "it has"
+            self._end(f"expected {what} to go on, but {it_has} ended, and so does {me}")
+        seconds = self._beats.timeout
+        self._end(
+            f"expected {what} to go on, but nothing was heard of it for {seconds:g} seconds, and "
+            f"{me} ends"
+        )
 
     def _named(self, ranks: tuple[int, ...]) -> str:
         return " and ".join(f"process {rank} ({self.processes.role_of(rank)})" for rank in ranks)
