@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
 
 import machines
 import pytest
 from machines import Machines, ended
-from training_runs import assert_same, options, saved, wait_for, without_times
+from training_runs import assert_same, children_of, options, saved, wait_for, without_times
 
 from tests.support import warm
 
@@ -171,3 +175,39 @@ def test_other_number_of_processes_goes_on_with_the_networks(of):
     assert row["dealt"] == after["dealt"]["times"] and row["frames"] == after["steps"] * 32
     frames = [line["frames"] for line in without_times(run)]
     assert frames == sorted({*frames}) and frames[-1] == row["frames"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 1])
+def test_torchrun_starts_all_again_and_the_run_goes_on(killed, of, tmp_path):
+    """Two torchruns whose machines share no folder; no lock of what was killed is in the way."""
+    run, frames = of.folders[0] / "run", 8_000
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1",
+        "--max-restarts", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "10.77.0.1:29555",
+        "-m", "examples.a2c_vtrace.train",
+    ]  # fmt: skip
+    words = options("run", total_frames=frames, checkpoint_every=400, resume=True, timeout=30)
+    environment = machines.one_thread_each() | {
+        "PYTHONPATH": str(warm.ROOT), "GLOO_SOCKET_IFNAME": "eth0",
+    }  # fmt: skip
+    with contextlib.ExitStack() as started:
+        agents = [
+            started.enter_context(
+                subprocess.Popen(
+                    ["ip", "netns", "exec", name, *command, *words],
+                    cwd=folder,
+                    env=environment,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for name, folder in zip(of.names, of.folders[:2], strict=False)
+        ]
+        wait_for(run / "log.jsonl", agents[0], 6)
+        (worker,) = children_of(agents[killed].pid)
+        os.kill(worker, signal.SIGKILL)
+        said = [agent.communicate(timeout=300)[1] for agent in agents]
+    assert [agent.returncode for agent in agents] == [0, 0], said
+    of.train([0, 1], resume=True, total_frames=frames)
+    assert_as(run, whole(tmp_path, 2, total_frames=frames), 2)
