@@ -185,9 +185,16 @@ def test_torchrun_starts_all_again_and_the_run_goes_on(killed, of, tmp_path):
     command = [
         sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1",
         "--max-restarts", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "10.77.0.1:29555",
-        "-m", "examples.a2c_vtrace.train",
     ]  # fmt: skip
-    words = options("run", total_frames=frames, checkpoint_every=400, resume=True, timeout=30)
+    # By the machine's name torchrun would find this machine's address, of no namespace.
+    places = [
+        ["--local-addr", f"10.77.0.{number + 1}", "--rdzv-conf", f"is_host={1 - number}", "-m"]
+        for number in range(2)
+    ]
+    words = [
+        "examples.a2c_vtrace.train",
+        *options("run", total_frames=frames, checkpoint_every=400, resume=True, timeout=30),
+    ]
     environment = machines.one_thread_each() | {
         "PYTHONPATH": str(warm.ROOT), "GLOO_SOCKET_IFNAME": "eth0",
     }  # fmt: skip
@@ -195,14 +202,14 @@ def test_torchrun_starts_all_again_and_the_run_goes_on(killed, of, tmp_path):
         agents = [
             started.enter_context(
                 subprocess.Popen(
-                    ["ip", "netns", "exec", name, *command, *words],
+                    ["ip", "netns", "exec", name, *command, *place, *words],
                     cwd=folder,
                     env=environment,
                     stderr=subprocess.PIPE,
                     text=True,
                 )
             )
-            for name, folder in zip(of.names, of.folders[:2], strict=False)
+            for name, folder, place in zip(of.names, of.folders, places, strict=False)
         ]
         wait_for(run / "log.jsonl", agents[0], 6)
         (worker,) = children_of(agents[killed].pid)
