@@ -81,3 +81,11 @@ def test_other_settings_stay_those_of_the_checkpoint(tmp_path):
     launched(2, tmp_path, total_frames=800)
     with pytest.raises(ValueError, match="expected num_envs as in the checkpoint"):
         trained(settings(tmp_path, total_frames=1600, resume=True, **SEVERAL | {"num_envs": 16}))
+
+
+def test_overwriting_what_torchrun_has_started_again_is_refused(tmp_path, monkeypatch):
+    trained(settings(tmp_path, total_frames=320))
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    with pytest.raises(ValueError, match="expected --resume where torchrun has started a training"):
+        trained(settings(tmp_path, total_frames=640, overwrite=True))
+    assert saved(tmp_path)["steps"] == 10
