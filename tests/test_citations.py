@@ -27,15 +27,15 @@ OTHERS_FILES = {
 # Code of other projects, placeholders, keys of rows that were made by older programs, and names
 # that a program puts together.
 OTHERS_NAMES = {
-    "CULE_0", "any_allocator", "atari_py", "concrete_allocator", "game_path",
+    "CULE_0", "NCCL_SOCKET_IFNAME", "any_allocator", "atari_py", "concrete_allocator", "game_path",
     "gpu_utilization_min",
     "integer_traits", "ms_learning",
     "part_milliseconds", "q_learner", "rom_id", "sound_obs", "unique_function",
 }  # fmt: skip
-# Options of other programs: pytest-xdist, ruff, compute-sanitizer, torchrun.
+# Options of other programs: pytest-xdist, ruff, compute-sanitizer, torchrun, srun.
 OTHERS_OPTIONS = {
-    "cpunodebind", "dist", "fix", "interleave", "master-addr", "master-port", "membind", "nnodes",
-    "node-rank", "tool",
+    "cpunodebind", "dist", "fix", "gpus-per-node", "gpus-per-task", "interleave",
+    "master-addr", "master-port", "membind", "nnodes", "node-rank", "tool",
 }  # fmt: skip
 
 A_FILE = re.compile(

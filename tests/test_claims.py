@@ -37,7 +37,7 @@ def test_a_claim_is_held_by_one_process_until_it_is_released(tmp_path: Path) -> 
             Claim(path, "a folder")
 
     with Claim(path, "a folder") as claim:
-        assert claims.seen_in(path) == claim.holder
+        assert claims.seen_in(path) == claim.mark
         assert in_a_child(refused) == 0
         with pytest.raises(ValueError, match="expected a folder that nothing else writes to"):
             Claim(path, "a folder")

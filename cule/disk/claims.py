@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import socket
 import stat
 import tempfile
@@ -23,17 +24,20 @@ from types import TracebackType
 from cule.disk.files import identity_of, opened
 from cule.errors import InvalidValue
 
-# The file has who holds it, in one line.
+# The file has who holds it in one line, and what no other claim has in the next.
 _MOST_BYTES = 300
 _held: weakref.WeakSet[Claim] = weakref.WeakSet()
 
 
-def _read(descriptor: int) -> str:
-    return os.pread(descriptor, _MOST_BYTES, 0).decode(errors="replace").strip()
+def _read(descriptor: int) -> tuple[str, str]:
+    """Who holds a claim, in words, and the claim's mark."""
+    text = os.pread(descriptor, _MOST_BYTES, 0).decode(errors="replace")
+    holder, _, mark = text.partition("\n")
+    return holder.strip(), mark.strip()
 
 
 def seen_in(path: Path) -> str | None:
-    """The holder of a claim, as this machine sees it; None: it sees no claim.
+    """The mark of a claim, as this machine sees it; None: it sees no claim.
 
     Raises:
         OSError: the folder cannot be written, or the file cannot be read.
@@ -44,7 +48,7 @@ def seen_in(path: Path) -> str | None:
     with tempfile.TemporaryFile(dir=path.parent):
         pass
     with suppress(FileNotFoundError), opened(path) as file:
-        return _read(file.fileno())
+        return _read(file.fileno())[1]
     return None
 
 
@@ -59,6 +63,7 @@ class Claim:
     Attributes:
         path: the file.
         holder: who has it, in words; the file has that, too.
+        mark: what no other claim has, of this file or of one on another machine.
 
     Raises:
         OSError: the file cannot be made.
@@ -70,6 +75,7 @@ class Claim:
 
     def __init__(self, path: Path, what: str):
         self.path, self.holder = path, f"process {os.getpid()} on {socket.gethostname()}"
+        self.mark = secrets.token_hex(8)
         self._new_folders = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
         while self._descriptor is None:
@@ -86,7 +92,7 @@ class Claim:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError):
-                holder = _read(descriptor) or "another process"
+                holder = _read(descriptor)[0] or "another process"
                 raise InvalidValue(
                     f"expected {what} that nothing else writes to at the same time, got "
                     f"{self.path.parent}, which {holder} uses ({self.path})"
@@ -100,7 +106,7 @@ class Claim:
             if not self._is_at_path(descriptor):
                 return
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{self.holder}\n".encode(), 0)
+            os.pwrite(descriptor, f"{self.holder}\n{self.mark}\n".encode(), 0)
             self._identity = identity_of(descriptor)
             self._descriptor, descriptor = descriptor, -1
         finally:

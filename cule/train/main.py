@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from cule.programs.figures import new_figure
 from cule.train.algorithm import Algorithm
 from cule.train.command import run_program
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.distributed.ranks import rank_and_size
 from cule.train.distributed.watchdog import Watchdog
 from cule.train.import_path import module_of, program_of
 from cule.train.layout import Layout
@@ -67,8 +67,8 @@ def train(make: Make, args: Any) -> dict[str, Any]:
             run's, or the training has diverged.
     """
     with (
-        _joined(args) as processes,
-        processes.claimed(args.folder),
+        _joined(args) as joined,
+        joined.claimed(args.folder) as processes,
         Watchdog(processes) as watchdog,
     ):
         if args.explain:
@@ -88,7 +88,7 @@ def _joined(args: Any) -> Iterator[ProcessGroup]:
     """
     check_torch(torch.__version__)
     begin(args)
-    processes = ProcessGroup.join(args.device, Layout.parse(args.layout))
+    processes = ProcessGroup.join(args.device, Layout.parse(args.layout), args.timeout)
     try:
         yield processes
     finally:
@@ -197,7 +197,7 @@ def main(algorithm: type[Algorithm[Any]], settings: type[Any]) -> int:
     """
 
     def run(args: Any) -> None:
-        first = int(os.environ.get("RANK", "0")) == 0
+        first = rank_and_size()[0] == 0
         if args.explain:
             text = explain(algorithm, args)
         else:

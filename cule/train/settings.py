@@ -24,6 +24,8 @@ from cule.train.presets import by_device, filled
 
 # GiB.
 MAX_MEMORY = 2.0**20
+# Seconds. Signs of life come ten times in a timeout, and at most each second.
+LEAST_TIMEOUT, MOST_TIMEOUT = 1, 30 * 86_400
 Self = TypeVar("Self", bound="Args")
 
 
@@ -54,6 +56,9 @@ class Args:
     of its own, or that of the layout"""
     layout: Annotated[str, tyro.conf.arg(help=LAYOUT_HELP)] = "together"
     """who acts and who learns: a text as in `cule.train.layout.LAYOUTS`"""
+    timeout: float = 600.0
+    """seconds after which several processes give up one of which nothing is heard, and the most
+    that a message between them takes; one that was killed is noticed at once"""
     env_device: Literal["cpu"] | None = None
     """cpu: emulate on the CPU, whatever learns; by default on `device`"""
     env_groups: int = 1
@@ -294,4 +299,5 @@ def begin(args: Any) -> None:
     if not isinstance(args, Args):
         raise InvalidType(f"expected settings, a train.Args or a subclass, got {shown(args)}")
     check_types(args)
+    within(LEAST_TIMEOUT, MOST_TIMEOUT, args, "timeout")
     args.use_threads()

@@ -10,11 +10,12 @@ import torch
 from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Nets
+from cule.train.dealing import Dealt
 from cule.train.devices import compute_deterministically, multiprocessors_of
 from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
 from cule.train.distributed.gpu_lock import trainings_at_once
 from cule.train.distributed.process_group import ProcessGroup
-from cule.train.distributed.reduction import Reduction, make_reduction
+from cule.train.distributed.reduction import reduction_of
 from cule.train.distributed.sm_autotuner import SmAutotuner, Way
 from cule.train.distributed.sm_partition import Partition, split
 from cule.train.envs.collector import Collector, make_envs
@@ -25,7 +26,7 @@ from cule.train.lowering.attributes import Attributes
 from cule.train.lowering.lower import lower
 from cule.train.lowering.making import make_algorithm
 from cule.train.lowering.method_checks import check_learning
-from cule.train.lowering.networks import Networks, Optimizers, by_name, make_networks
+from cule.train.lowering.networks import Optimizers, by_name, make_networks
 from cule.train.lowering.sandbox import Sandbox
 from cule.train.lowering.settings_read import Make
 from cule.train.plan import annotate
@@ -66,6 +67,7 @@ class Trainer:
         on_algorithm: called with the algorithm, before the envs of the settings are made.
         translated: wait until the game is compiled for a GPU; False: training may begin with steps
             that are interpreted, and changes over in `adapt`. Results are the same.
+        dealt: how often envs were dealt anew to another number of processes.
 
     Attributes:
         algorithm: the algorithm.
@@ -95,7 +97,9 @@ class Trainer:
         latest_start: int | None = None,
         on_algorithm: Callable[[Algorithm[Any]], object] = lambda algorithm: None,
         translated: bool = True,
+        dealt: Dealt | None = None,
     ):
+        self.dealt = dealt or Dealt()
         self.args, self.processes, self.device = args, processes, processes.device
         self.algorithm = algorithm = make_algorithm(make, args, processes)
         on_algorithm(algorithm)
@@ -103,9 +107,9 @@ class Trainer:
         check_lag(processes.layout, learning)
         self.sharing = trainings_at_once() if processes.size == 1 else 1
         self.apart = self._split_multiprocessors()
-        # Of the first env of this process, over all processes.
-        number, each = self._place()
-        env_seed = self.args.seed * SEED_STRIDE + number * each
+        # The envs of each process that acts come one after another.
+        number, each = processes.number, args.num_envs // len(processes.ranks("act"))
+        env_seed = self._seed + number * each
         self.collector = self._make_collector(learning, each, env_seed, number * each)
         self.autotuner = self._make_autotuner()
         torch.manual_seed(self.args.seed)
@@ -117,7 +121,7 @@ class Trainer:
         saved_elsewhere = [*self.nets.all(), self.collector.env, optimizers.whole]
         self.attributes = Attributes(algorithm, saved_elsewhere)
         self.sandbox = Sandbox(self.attributes, self.nets.all(), self.device)
-        reduction = _reduction_of(processes, self.nets)
+        reduction = reduction_of(processes, self.nets.weights.gradient)
         self.schedules = Schedules(algorithm)
         self.lowered = lower(
             algorithm, self.nets, self.collector, optimizers, reduction, self.sandbox, latest_start
@@ -128,16 +132,13 @@ class Trainer:
                 "expected one learning where some processes act and others learn, got "
                 f"{len(self.learners)}"
             )
-        program, messages = self.lowered.program, None
-        if processes.decoupled:
-            networks = {self.lowered.actors[n].name: net for n, net in self.nets.acting.items()}
-            messages = Messages(processes, program, networks, args.num_envs)
-            program = messages.program
+        messages = self._make_messages() if processes.decoupled else None
+        program = self.lowered.program if messages is None else messages.program
         # Before the first message, which a process that failed would never take.
         with processes.all_or_none():
             self.plan = self._make_plan(program, passes)
         # From here on each process has its own random numbers.
-        torch.manual_seed(self.args.seed * SEED_STRIDE + number)
+        torch.manual_seed(self._seed + number)
         with annotate.operation("first reset"):
             first = self.collector.reset(env_seed)
         self.plan.begin(
@@ -147,11 +148,15 @@ class Trainer:
             with annotate.operation("compile the game"):
                 self.collector.wait_until_translated()
 
-    def _place(self) -> tuple[int, int]:
-        """This process's number among those that act, then those that learn, and envs of each."""
-        processes, actors = self.processes, self.processes.ranks("act")
-        number = actors.index(processes.rank) if processes.acts else len(actors) + processes.rank
-        return number, self.args.num_envs // len(actors)
+    def _make_messages(self) -> Messages:
+        lowered = self.lowered
+        networks = {lowered.actors[name].name: net for name, net in self.nets.acting.items()}
+        return Messages(self.processes, lowered.program, networks, self.args.num_envs)
+
+    @property
+    def _seed(self) -> int:
+        """The seed of the first env of all, and of learning in the first process that acts."""
+        return self.args.seed * SEED_STRIDE + self.dealt.seed
 
     def _split_multiprocessors(self) -> tuple[Partition, Partition] | None:
         layout = self.processes.layout
@@ -204,6 +209,7 @@ class Trainer:
             learning.check(num_envs)
             far = FarEnvs(num_envs, facts, self.device)
             collector = Collector(far, self.device, seed=seed, first_env=first_env)
+        collector.first_step = self.dealt.steps
         return collector
 
     def _make_autotuner(self) -> SmAutotuner | None:
@@ -234,7 +240,7 @@ class Trainer:
     @property
     def steps(self) -> int:
         """Steps that each env has played."""
-        return self.plan.steps
+        return self.dealt.steps + self.plan.steps
 
     @property
     def own_envs(self) -> bool:
@@ -258,8 +264,8 @@ class Trainer:
 
     @property
     def phases(self) -> int:
-        """Phases of the main learning so far."""
-        return self.lowered.learnings[0].made_in(self.steps)
+        """Phases of the main learning so far, since envs were dealt."""
+        return self.lowered.learnings[0].made_in(self.plan.steps)
 
     @property
     def warm_up_frames(self) -> int:
@@ -270,21 +276,18 @@ class Trainer:
     def updates(self) -> int:
         """Updates of the networks so far."""
         if self.processes.learns:
-            return sum(one.updates * one.made_in(self.steps) for one in self.lowered.learnings)
+            return self.dealt.updates + self.lowered.updates(self.plan.steps)
         rows = self.args.num_envs // len(self.processes.ranks("learn"))
-        return self.phases * self.learning.updates(rows)
+        return self.dealt.updates + self.phases * self.learning.updates(rows)
 
     def transitions_since(self, frames: int) -> int:
         """Transitions from which all who learn have learned since so many frames were emulated.
 
-        One that is learned from several times, as in several epochs, counts each time: GMI-DRL's
-        TTOP (Wang et al., 2022) times the seconds. The process has to be one of those who learn.
+        GMI-DRL's TTOP (Wang et al., 2022) times the seconds. The process has to be one of them.
         """
-        steps = round(frames / (self.args.num_envs * FRAMESKIP))
-        return len(self.processes.ranks("learn")) * sum(
-            one.transitions * one.updates * (one.made_in(self.steps) - one.made_in(steps))
-            for one in self.lowered.learnings
-        )
+        steps, count = self.plan.steps, len(self.processes.ranks("learn"))
+        before = steps - round((self.frames - frames) / (self.args.num_envs * FRAMESKIP))
+        return count * (self.lowered.transitions(steps) - self.lowered.transitions(before))
 
     @property
     def acting(self) -> Nets:
@@ -321,8 +324,8 @@ class Trainer:
         """Whether a learning checks in the next iteration that chunks are allowed."""
         checks = False
         for learner, learning in zip(self.learners, self.lowered.learnings, strict=True):
-            after = learning.made_in(self.steps + self.period)
-            learns = after > learning.made_in(self.steps)
+            after = learning.made_in(self.plan.steps + self.period)
+            learns = after > learning.made_in(self.plan.steps)
             checks |= learns and learner.checks_in(after)
         return checks
 
@@ -360,6 +363,7 @@ class Trainer:
             "networks": networks,
             "attributes": self.attributes.state_dict(),
             "plan": self.plan.state_dict(),
+            **self.dealt.state_dict(),
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -371,19 +375,24 @@ class Trainer:
         self.plan.load_state_dict(state["plan"])
         self.attributes.load_state_dict(state["attributes"])
 
+    def take_over(self, state: dict[str, Any]) -> None:
+        """Takes networks, optimizers and attributes of another number of processes' process 0.
+
+        Args:
+            state: what its state_dict() returned.
+
+        Raises:
+            KeyError, RuntimeError, ValueError: the state is of a run with other settings.
+        """
+        objects = state["plan"]["objects"]
+        names = {id(r.object): r.name for r in self.lowered.program.recurrents}
+        saved = [objects[names[id(learner)]] for learner in self.learners]
+        self.nets.load_state_dict(state["networks"], saved[0]["weights"])
+        for learner, its in zip(self.learners, saved, strict=True):
+            learner.optimizer.load_state_dict(its["optimizer"])
+        self.attributes.load_state_dict(state["attributes"])
+
     def close(self) -> None:
         """Frees the envs and the captured graphs."""
         self.plan.free_graphs()
         self.collector.close()
-
-
-def _reduction_of(processes: ProcessGroup, nets: Networks) -> Reduction | None:
-    """Makes the reduction of the processes that learn; None: one process learns."""
-    gradient = nets.weights.gradient
-    if len(processes.ranks("learn")) == 1:
-        return None
-    reduction = make_reduction(processes.layout.learners_by_device(processes.size), gradient)
-    if reduction is not None:
-        # Of zeros. NCCL connects GPUs when they first add up, which would be after the start.
-        reduction.average(gradient)
-    return reduction

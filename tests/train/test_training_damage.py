@@ -28,6 +28,7 @@ from training_runs import (
 
 from cule import train
 from cule.train.checkpoints import checkpoint
+from cule.train.checkpoints.writer import Writer
 from cule.train.evaluate import policies
 from cule.train.logs.log import read_log
 from examples.a2c_vtrace.train import A2C
@@ -125,7 +126,7 @@ def test_checkpoint_is_of_its_moment_while_training_goes_on(tmp_path, monkeypatc
     monkeypatch.setattr(
         torch, "save", lambda state, file: may_write.wait(60) and written(state, file)
     )
-    writer = checkpoint.Writer(tmp_path, WORLD)
+    writer = Writer(tmp_path, WORLD)
     state = {"number": torch.full((3,), 2.0), "nets": {"a": [torch.zeros(2)], "b": (1, "x")}}
     writer.begin(2, state, before=1)
     state["number"] += 1
@@ -141,7 +142,7 @@ def test_checkpoint_is_of_its_moment_while_training_goes_on(tmp_path, monkeypatc
 
 
 def test_checkpoint_that_cannot_be_written_is_told_at_the_next_look(tmp_path):
-    writer = checkpoint.Writer(tmp_path, WORLD)
+    writer = Writer(tmp_path, WORLD)
     writer.begin(1, {"number": lambda: "torch.save cannot write this"})
     with pytest.raises(AttributeError, match="lambda"):
         while True:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import multiprocessing
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo  # which each process that joins others needs
 from training_runs import (
     ROOT,
     TWO_PROCESSES,
@@ -19,7 +22,6 @@ from training_runs import (
     one_thread_each,
     options,
     processes,
-    save,
     saved,
     settings,
     trained,
@@ -29,7 +31,9 @@ from training_runs import (
 
 from cule.train.checkpoints import checkpoint
 from cule.train.command import options_of
+from cule.train.distributed import ranks
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.layout import Layout
 from tests.support import warm
 
 
@@ -149,48 +153,134 @@ def join_as(rank, port):
 
 
 def claim_and_load(rank, port, folder, queue):
-    """Claims a folder, or says why it cannot."""
+    """Claims a folder, and loads what is there, or says why it cannot."""
     processes = join_as(rank, port)
     try:
-        with processes.claimed(folder):
-            queue.put((rank, "claimed"))
-            processes.barrier()
+        with processes.claimed(folder) as claimed:
+            state = checkpoint.load(folder / "checkpoints", claimed)
+            queue.put((rank, claimed.far, state and state["numbers"].tolist()))
     except ValueError as problem:
-        queue.put((rank, str(problem)))
-    # Without a claim, too: the other one's list of sets decides, so that no process waits.
-    try:
-        queue.put((rank, str(checkpoint.load(folder / "checkpoints", processes))))
-    except ValueError as problem:
-        queue.put((rank, str(problem)))
+        queue.put((rank, (), str(problem)))
     processes.leave()
 
 
-def test_processes_that_share_no_folder_end_with_a_sentence(tmp_path):
-    """As on two machines, each with a disk of its own."""
-    one, other = tmp_path / "one", tmp_path / "other"
-    save(one / "checkpoints", 100, {"number": 1})
+def claimed_and_loaded(*folders):
+    """What processes see, each in its folder, as on machines with disks of their own."""
     context, port = multiprocessing.get_context("fork"), free_port()
     queue = context.SimpleQueue()
     both = [
         context.Process(target=claim_and_load, args=(rank, port, folder, queue))
-        for rank, folder in enumerate([one, other])
+        for rank, folder in enumerate(folders)
     ]
     for process in both:
         process.start()
+    told = sorted(queue.get() for _ in both)
     for process in both:
         process.join()
         assert process.exitcode == 0
-    told = sorted(queue.get() for _ in range(4))
-    assert told[0][1].startswith("expected a whole checkpoint in")
-    assert told[1][1].startswith("expected all processes to go on")
-    assert told[2][1].startswith(f"expected a folder that all machines share, got {other}")
-    assert f"than for process {both[0].pid} on" in told[2][1]
-    assert told[3][1].startswith("expected a whole checkpoint in")
+    return told
+
+
+def save_two(folder, *numbers, marks="aa"):
+    """A set of two processes' files."""
+    for rank, (some, mark) in enumerate(zip(numbers, marks, strict=True)):
+        state = {"numbers": torch.tensor(some), "set": mark}
+        path = folder / checkpoint.part_of(100, rank)
+        checkpoint.FILE.write(path, functools.partial(torch.save, state))
+    (folder / "step-100-of-2.complete").touch()
+
+
+def test_process_without_the_folder_gets_its_part_from_the_first(tmp_path):
+    """As on two machines, each with a disk of its own."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    (one / "checkpoints").mkdir(parents=True)
+    save_two(one / "checkpoints", [1], range(2_000_000))  # several pieces
+    first, second = claimed_and_loaded(one, other)
+    assert first == (0, (1,), [1])
+    assert second[:2] == (1, (1,)) and second[2] == [*range(2_000_000)]
     assert not other.exists() and not (one / "run.lock").exists()
+    assert [far for _, far, _ in claimed_and_loaded(one, one)] == [(), ()]
+
+
+def test_parts_that_are_missing_or_of_another_moment_are_refused(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    folder = one / "checkpoints"
+    folder.mkdir(parents=True)
+    save_two(folder, [1], [2], marks="ab")
+    for folders in ((one, other), (one, one)):
+        told = [text for *_, text in claimed_and_loaded(*folders)]
+        assert told == [f"expected a whole checkpoint in {f / 'checkpoints'}, got 1, all of them "
+                        "damaged" for f in folders]  # fmt: skip
+    (folder / checkpoint.part_of(100, 1)).unlink()
+    told = [text for *_, text in claimed_and_loaded(one, other)]
+    assert all(text.startswith("expected a whole checkpoint in ") for text in told)
+    # The machine that had number 0 before has another number now.
+    told = [text for *_, text in claimed_and_loaded(other, one)]
+    assert all(
+        text.startswith(f"expected checkpoints on the machine of process 0, whose {where}")
+        for text, where in zip(told, (other, one), strict=True)
+    )
+
+
+def meet_as(rank, size, port, seconds, queue):
+    """Joins the others, or says why it cannot."""
+    os.environ.update(
+        RANK=str(rank), WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
+    try:
+        processes = ProcessGroup.join("cpu", timeout=seconds)
+        processes.barrier()
+        processes.leave()
+        queue.put("")
+    except (ValueError, RuntimeError) as problem:
+        queue.put(str(problem))
 
 
 @pytest.mark.parametrize(
-    ("environment", "message"),
+    ("them", "told"),
+    [
+        ([(0, 2), (1, 3)], "expected one WORLD_SIZE for all processes that train together, got "),
+        ([(0, 3), (1, 3), (1, 3)], "expected a RANK of its own for each of 3 .*, got 1 twice"),
+        ([(0, 3), (1, 3)], r"expected 3 processes to meet at 127.0.0.1:\d+ within 10 .*, but 2 of"),
+    ],
+)  # fmt: skip
+def test_processes_with_wrong_numbers_end_with_a_sentence(them, told):
+    context, port = multiprocessing.get_context("fork"), free_port()
+    queue = context.SimpleQueue()
+    every = [context.Process(target=meet_as, args=(*numbers, port, 10, queue)) for numbers in them]
+    for process in every:
+        process.start()
+    said = [queue.get() for _ in every]
+    for process in every:
+        process.join(60)
+        assert process.exitcode == 0
+    assert any(re.search(told, text) for text in said)
+    assert all(text.startswith("expected ") for text in said), said
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Sets the environment of a process, and of it alone."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+
+    def put(**values):
+        for name in [name for name in os.environ if name.startswith(("SLURM_", "MASTER_"))]:
+            del os.environ[name]
+        os.environ.update(values)
+
+    return put
+
+
+# What srun sets for the third of four tasks on two machines, and the user.
+SRUN = {
+    "SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "0",
+    "SLURM_NODEID": "1", "SLURM_STEP_TASKS_PER_NODE": "2(x2)", "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
     [
         ({"RANK": "1"}, "expected WORLD_SIZE in the environment to be a number below 1,048,576"),
         ({"WORLD_SIZE": "2"}, "expected RANK in .* below 2, as torchrun sets .*, got nothing"),
@@ -206,13 +296,15 @@ def test_processes_that_share_no_folder_end_with_a_sentence(tmp_path):
         ),
         ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"}, "got one of 4 tasks of Slurm alone"),
         ({"SLURM_PROCID": "2", "SLURM_NTASKS": "4"}, "got one of 4 tasks of Slurm alone"),
+        (SRUN | {"SLURM_PROCID": "4"}, "expected SLURM_PROCID .* below 4, as srun sets .*, got 4"),
+        (SRUN | {"SLURM_LOCALID": ""}, "expected SLURM_LOCALID .* below 4, as srun .* nothing"),
+        (SRUN | {"MASTER_PORT": "x"}, "expected MASTER_PORT .* below 65,536"),
     ],
 )
-def test_world_of_which_the_environment_says_a_part_is_refused(environment, message, monkeypatch):
-    for name in [name for name in os.environ if name.startswith("SLURM_")]:
-        monkeypatch.delenv(name)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+def test_world_of_which_the_environment_says_a_part_is_refused(
+    given, message, environment, monkeypatch
+):
+    environment(**given)
     monkeypatch.setattr(
         "cule.train.distributed.process_group.find_device", lambda name: torch.device("cuda")
     )
@@ -220,11 +312,10 @@ def test_world_of_which_the_environment_says_a_part_is_refused(environment, mess
         ProcessGroup.join("cuda")
 
 
-def test_world_of_one_task_of_slurm_or_of_a_script_of_sbatch_is_one_process(monkeypatch):
-    monkeypatch.setenv("SLURM_PROCID", "0")
-    monkeypatch.setenv("SLURM_NTASKS", "4")
+def test_world_of_one_task_of_slurm_or_of_a_script_of_sbatch_is_one_process(environment):
+    environment(SLURM_PROCID="0", SLURM_NTASKS="4")
     assert ProcessGroup.join("cpu").size == 1
-    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "1")
+    environment(SLURM_PROCID="0", SLURM_NTASKS="4", SLURM_STEP_NUM_TASKS="1")
     assert ProcessGroup.join("cpu").size == 1
 
 
@@ -250,3 +341,28 @@ def test_world_leaves_no_threads_behind():
         process.join()
         assert process.exitcode == 0
         assert not [name for name in queue.get() if "gloo" in name]
+
+
+def test_tasks_of_srun_are_processes_if_the_user_says_where_they_meet(environment):
+    environment(**SRUN)
+    assert ranks.rank_and_size() == (2, 4)
+    taken = {"RANK": "2", "LOCAL_RANK": "0", "GROUP_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+    assert taken.items() <= os.environ.items() and os.environ["WORLD_SIZE"] == "4"
+    environment(RANK="1", WORLD_SIZE="2", **SRUN)
+    assert ranks.rank_and_size() == (1, 2), "torchrun's numbers come first"
+
+
+def test_gpus_of_several_machines_are_those_of_local_ranks(environment):
+    environment(LOCAL_RANK="1", LOCAL_WORLD_SIZE="2")
+    for text in ("together", "apart:8", "decoupled:3+1", "decoupled:2+2"):
+        layout = Layout.parse(text)
+        ranks.check_machines(layout, 3, 4)
+        assert ranks.gpu_of(layout, 3, 4) == 1
+    assert ranks.gpu_of(Layout.parse("staggered:2"), 3, 4) == 0
+    with pytest.raises(ValueError, match="expected a multiple of 2 processes on each machine, one"):
+        ranks.check_machines(Layout.parse("staggered:2"), 2, 4)
+    with pytest.raises(ValueError, match=r"only says how many .* got decoupled:\[0,2\]\+\[1,3\]"):
+        ranks.check_machines(Layout.parse("decoupled:[0,2]+[1,3]"), 3, 4)
+    os.environ["LOCAL_WORLD_SIZE"] = "4"
+    ranks.check_machines(Layout.parse("decoupled:[0,2]+[1,3]"), 3, 4)
+    assert ranks.gpu_of(Layout.parse("decoupled:[0,2]+[1,3]"), 3, 4) == 2

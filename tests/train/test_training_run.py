@@ -12,7 +12,7 @@ import torch
 from training_runs import assert_same, saved, settings, trained, without_times
 
 from cule.disk.claims import Claim
-from cule.train.checkpoints import checkpoint
+from cule.train.checkpoints.writer import Writer
 from cule.train.evaluate import evaluation
 from cule.train.evaluate.evaluator import Evaluator
 from cule.train.logs import pictures
@@ -104,9 +104,9 @@ def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch
     """This holds even if nothing was learned in between, as before the last one here: files that
     are replaced one by one could be of two steps."""
     steps = []
-    begin = checkpoint.Writer.begin
+    begin = Writer.begin
     monkeypatch.setattr(
-        checkpoint.Writer, "begin",
+        Writer, "begin",
         lambda self, at, *rest: steps.append(at) or begin(self, at, *rest),
     )  # fmt: skip
     trained(settings(tmp_path, total_frames=1000, checkpoint_every=200, warmup_steps=28))

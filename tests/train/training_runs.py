@@ -12,6 +12,7 @@ import torch
 
 from cule import train
 from cule.train.checkpoints import checkpoint
+from cule.train.checkpoints.writer import Writer
 from cule.train.command import options_of
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.logs.log import read_log
@@ -85,7 +86,7 @@ def saved(run, rank=0):
 
 def save(folder, steps, state, before=None):
     """Writes a set of checkpoints, and waits until it is complete."""
-    writer = checkpoint.Writer(folder, WORLD)
+    writer = Writer(folder, WORLD)
     try:
         writer.begin(steps, state, before)
         writer.finish()

@@ -4,25 +4,31 @@ A set is complete once it has a mark, a file that is written after all others. S
 complete set, even if a program is killed. The set before the newest stays, too: if a checksum
 shows that a file of the newest is damaged, all processes continue from the older one.
 
-A thread writes a process's file while the training goes on: with 8,192 envs it has 1.4 GB.
+All files are on process 0's machine; other machines that do not see its folder get theirs by
+messages (transfer.py).
+
+With as many processes as have written a set each one goes on from its own file. Others all go on
+from process 0's, which has the networks, the optimizers and the counts (cule/train/dealing.py).
 """
 
 from __future__ import annotations
 
+import io
 import re
+import shutil
+import socket
 import warnings
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from cule.disk.files import delete_stale, replacing
 from cule.disk.forms import formed
 from cule.disk.sealed import Kind
-from cule.errors import InvalidValue
+from cule.errors import Failed, InvalidValue
+from cule.train.checkpoints import transfer
 from cule.train.checkpoints.contents import SavedRun
 from cule.train.distributed.process_group import ProcessGroup
 
@@ -32,6 +38,8 @@ COMPLETE = re.compile(r"step-(\d+)-of-(\d+)\.complete")
 PART = re.compile(r"step-(\d+)-rank\d+\.pt")
 # Names the newest set in older checkpoints, which have no checksums.
 EARLIER = "latest.json"
+# What the files of one set have in common, if there are several.
+MARK = "set"
 
 
 @dataclass(frozen=True, order=True)
@@ -50,94 +58,6 @@ class Set:
 def part_of(steps: int, rank: int) -> str:
     """The name of a process's file in a set."""
     return f"step-{steps}-rank{rank}.pt"
-
-
-def on_host(state: Any) -> Any:
-    """A copy of a state in the host's memory, which later changes of the state do not reach.
-
-    Args:
-        state: tensors, numbers and strings, in dictionaries, lists and tuples.
-    """
-    if isinstance(state, torch.Tensor):
-        return state.detach().to("cpu", copy=True)
-    if isinstance(state, dict):
-        return {key: on_host(value) for key, value in state.items()}
-    if isinstance(state, (list, tuple)):
-        return type(state)([on_host(value) for value in state])
-    return state
-
-
-class Writer:
-    """Writes sets, one after the other, while the training goes on.
-
-    All processes have to call each of its methods but `close`, at the same iteration.
-
-    Args:
-        folder: the folder of checkpoints, which is created if it is missing.
-        processes: the processes.
-    """
-
-    def __init__(self, folder: Path, processes: ProcessGroup):
-        self.folder, self.processes = folder, processes
-        self._thread = ThreadPoolExecutor(1, "checkpoint")
-        # The set that is being written: its steps, those of the set before, and the thread's work.
-        self._begun: tuple[int, int | None, Future[None]] | None = None
-
-    def begin(self, steps: int, state: dict[str, Any], before: int | None = None) -> None:
-        """Begins to write a set, once the last one is complete.
-
-        Args:
-            steps: of each env so far; the set is named after them.
-            state: a value for torch.save, which may change as soon as this returns.
-            before: the steps of another set that stays; all others are deleted at the end.
-
-        Raises:
-            ValueError: a process cannot write this set or the last one.
-        """
-        self.finish()
-        with self.processes.all_or_none():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if self.processes.rank == 0:
-                # The set is incomplete while its files are replaced one by one.
-                delete_marks(self.folder, steps)
-            saved = on_host(state)
-        path = self.folder / part_of(steps, self.processes.rank)
-        written = self._thread.submit(FILE.write, path, lambda file: torch.save(saved, file))
-        self._begun = steps, before, written
-
-    def poll(self) -> None:
-        """Completes the set if all processes have written their files; does not wait for them.
-
-        Raises:
-            ValueError: a process cannot write.
-        """
-        if self._begun is not None and not self.processes.any(not self._begun[2].done()):
-            self.finish()
-
-    def finish(self) -> None:
-        """Waits until the set is complete.
-
-        Raises:
-            ValueError: a process cannot write.
-        """
-        if self._begun is None:
-            return
-        (steps, before, written), self._begun = self._begun, None
-        with self.processes.all_or_none():
-            written.result()
-        with self.processes.all_or_none():
-            if self.processes.rank == 0:
-                with replacing(self.folder / f"step-{steps}-of-{self.processes.size}.complete"):
-                    pass
-                delete_sets(self.folder, but=(steps, before))
-                delete_stale(self.folder)
-
-    def close(self) -> None:
-        """Ends the thread. After an error a single process's set is still completed."""
-        if self.processes.size == 1:
-            with suppress(ValueError):
-                self.finish()
-        self._thread.shutdown()
 
 
 def newest(run: Path, device: torch.device) -> dict[str, Any]:
@@ -211,25 +131,93 @@ def any_in(folder: Path) -> bool:
     return bool(complete_sets(folder)) or (folder / EARLIER).exists()
 
 
-def _read(path: Path, device: torch.device, form: type) -> Any:
-    """The content of a process's file.
+def _loaded(file: Any, where: Path, device: torch.device, form: type) -> Any:
+    """The content of a process's file, which begins in an open file.
 
     Raises:
-        ValueError: it is damaged, or something else.
+        ValueError: it is something else.
     """
-    with FILE.reading(path) as file:
+    try:
+        return formed(torch.load(file, map_location=device, weights_only=True), form)
+    except Exception as problem:  # torch.load can raise any error
+        line = str(problem).partition("\n")[0]
+        raise InvalidValue(f"expected what a training saves in {where}, got: {line}") from problem
+
+
+def _fetch(folder: Path, steps: int, own: bool, processes: ProcessGroup, form: type) -> Any:
+    """The content of this process's file of a set, and for process 0 what far ones ask for.
+
+    Args:
+        folder: where the sets are.
+        steps: of the set.
+        own: each process has its own file; else all have that of process 0.
+        processes: the processes.
+        form: the type that the content has to have.
+
+    Raises:
+        ValueError: a file is damaged, or something else.
+    """
+    rank = processes.rank
+    path = folder / part_of(steps, rank if own else 0)
+    if rank in processes.far:
+        content = io.BytesIO()
         try:
-            return formed(torch.load(file, map_location=device, weights_only=True), form)
-        except Exception as problem:  # torch.load can raise any error
-            line = str(problem).partition("\n")[0]
-            raise InvalidValue(
-                f"expected what a training saves in {path}, got: {line}"
-            ) from problem
+            transfer.Incoming(0).copy_to(content)
+        except Failed as problem:
+            raise InvalidValue(str(problem)) from problem
+        content.seek(0)
+        return _loaded(content, path, processes.device, form)
+    _serve(folder, steps, processes, own=own)
+    with FILE.reading(path) as file:
+        return _loaded(file, path, processes.device, form)
 
 
-def load(
-    folder: Path, processes: ProcessGroup, world_size: int | None = None, form: type = dict
-) -> dict[str, Any] | None:
+def _serve(folder: Path, steps: int, processes: ProcessGroup, *, own: bool) -> None:
+    """Sends far processes the files of a set, if this is process 0.
+
+    Raises:
+        ValueError: one of them is damaged.
+    """
+    problem: ValueError | None = None
+    for far in processes.far if processes.rank == 0 else ():
+        try:
+            transfer.send(partial(_copy, folder / part_of(steps, far if own else 0)), far)
+        except ValueError as error:
+            problem = error
+    if problem is not None:
+        raise problem
+
+
+def _copy(path: Path, file: Any) -> None:
+    """Copies the content of a process's file.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    with FILE.reading(path) as content:
+        shutil.copyfileobj(content, file, transfer.PIECE_BYTES)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A checkpoint.
+
+    Attributes:
+        state: of this process; of process 0 where another number of processes has written it.
+        world_size: how many processes have written it.
+    """
+
+    state: dict[str, Any]
+    world_size: int
+
+
+def load(folder: Path, processes: ProcessGroup, form: type = dict) -> dict[str, Any] | None:
+    """The state of `find`; None: there is no set."""
+    found = find(folder, processes, form)
+    return None if found is None else found.state
+
+
+def find(folder: Path, processes: ProcessGroup, form: type = dict) -> Found | None:
     """This process's state from the newest set that no process finds damaged.
 
     All processes have to call it, and look for the sets that process 0 sees: one that sees fewer
@@ -238,37 +226,36 @@ def load(
     Args:
         folder: where the sets are.
         processes: the processes.
-        world_size: how many processes must have written the set (None: any number).
         form: the type that a state has to have.
 
     Returns:
-        The state; None if there is no set.
+        None if there is no set.
 
     Raises:
-        ValueError: another number of processes wrote the newest set, or there are sets, but all are
-            damaged or of an earlier version.
+        ValueError: there are sets, but all are damaged or of an earlier version, or they are on
+            another machine than process 0.
     """
     sets = processes.broadcast(complete_sets(folder), 0)
-    if not sets and (folder / EARLIER).exists():
-        raise InvalidValue(
-            f"expected checkpoints with checksums, got those of an earlier version in {folder}: go "
-            "on with the "
-            "version that wrote them, or start a new run with --overwrite"
-        )
+    if not sets:
+        _refuse_others(folder, processes)
     for complete in sets:
-        if world_size not in (None, complete.world_size):
-            raise InvalidValue(
-                f"expected the number of processes that wrote the checkpoint in {folder} "
-                f"({complete.world_size}), "
-                f"got {world_size}"
-            )
-        problem = None
+        own = complete.world_size == processes.size
+        problem, state = None, {}
         try:
-            state = _read(folder / part_of(complete.steps, processes.rank), processes.device, form)
+            state = _fetch(folder, complete.steps, own, processes, form)
         except ValueError as error:
             problem = error
-        if not processes.any(problem is not None):
-            return state
+        fine = not processes.any(problem is not None)
+        if fine:
+            # Of one training and moment, whatever the names say.
+            marks = processes.gather(state.get(MARK) if isinstance(state, dict) else None)
+            if len({*marks}) == 1:
+                return Found(state, complete.world_size)
+            if marks[processes.rank] != marks[0]:
+                problem = InvalidValue(
+                    f"expected the parts of one checkpoint, got for process {processes.rank} that "
+                    "of another training or moment than for process 0"
+                )
         if problem is not None:
             warnings.warn(
                 f"left out the checkpoint of step {complete.steps}: {problem}", stacklevel=2
@@ -278,3 +265,23 @@ def load(
             f"expected a whole checkpoint in {folder}, got {len(sets)}, all of them damaged"
         )
     return None
+
+
+def _refuse_others(folder: Path, processes: ProcessGroup) -> None:
+    """Refuses checkpoints that are not those of this version, on the machine of process 0.
+
+    Raises:
+        ValueError: there are others.
+    """
+    if processes.broadcast((folder / EARLIER).exists(), 0):
+        raise InvalidValue(
+            f"expected checkpoints with checksums, got those of an earlier version in {folder}: go "
+            "on with the version that wrote them, or start a new run with --overwrite"
+        )
+    seen = processes.rank in processes.far and any_in(folder)
+    hosts = [host for host in processes.gather(seen and socket.gethostname()) if host]
+    if hosts:
+        raise InvalidValue(
+            f"expected checkpoints on the machine of process 0, whose {folder} has none, got some "
+            f"on {hosts[0]}: let torchrun give that machine --node-rank 0, or copy the folder"
+        )

@@ -16,6 +16,7 @@ class Trained(_Networks, total=False):
 
     attributes: dict[str, tuple[str, Any]]
     plan: dict[str, Any]
+    dealt: dict[str, Any]
 
 
 class _Run(TypedDict):
@@ -36,6 +37,10 @@ class _Run(TypedDict):
 
 
 class SavedRun(_Run, total=False):
-    """The state of a Run; earlier versions did not save `tuned`."""
+    """The state of a Run.
+
+    Earlier versions did not save `tuned`. `set` is equal in all files of a set of several.
+    """
 
     tuned: dict[str, Any]
+    set: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import os
-import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,17 @@ from cule.devices.device import find_device
 from cule.disk.claims import Claim, seen_in
 from cule.errors import InvalidValue
 from cule.train.devices import choose_device
+from cule.train.distributed.meeting import connect, meet
+from cule.train.distributed.ranks import check_machines, gpu_of, rank_and_size
 from cule.train.layout import BOTH, Layout, Part, Share
 
-# How often this process has joined others.
-_JOINED = itertools.count()
-# Above any number of processes.
-MOST_PROCESSES = 2**20
+# Seconds after which a process that says nothing is given up; NCCL's own number.
+TIMEOUT = 600.0
+# How often a process that waits for a longer work of another one asks whether that is done.
+ASKED_EVERY = 0.2
+_timeout = timedelta(seconds=TIMEOUT)  # since the last join
+# How often this process has waited so.
+_WORKS = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -36,40 +41,53 @@ class ProcessGroup:
         size: how many processes there are.
         device: where this process computes and its envs live.
         layout: who acts and who learns.
+        timeout: seconds that a message may take, and after which a silent process is given up.
+        far: the processes that do not see the run's folder, which is process 0's; see `claimed`.
+        prefix: that of the processes' part of torch's store.
     """
 
     rank: int
     size: int
     device: torch.device
     layout: Layout = field(default_factory=Layout)
+    timeout: float = TIMEOUT
+    far: tuple[int, ...] = ()
+    prefix: str = ""
 
     @staticmethod
-    def join(device: str | None, layout: Layout | None = None) -> ProcessGroup:
-        """Joins the processes that torchrun started, if any; each takes the GPU of the layout.
+    def join(
+        device: str | None, layout: Layout | None = None, timeout: float = TIMEOUT
+    ) -> ProcessGroup:
+        """Joins the processes that torchrun or srun started, if any; each takes the layout's GPU.
 
         Raises:
-            ValueError: the device does not exist, the layout is for other processes, or what
-                torchrun sets in the environment is there only in part.
+            RuntimeError: not all processes have come in time.
+            ValueError: the device does not exist, the layout is for other processes, what
+                torchrun sets in the environment is there only in part, or another process fails.
         """
         layout = layout or Layout()
-        rank, size = _rank_and_size()
-        device = _place(layout, rank, size, device)
-        chosen = choose_device(device)
-        if size > 1:
+        rank, size = rank_and_size()
+        found, prefix = [], ""
+
+        def choose() -> None:
+            found.append(choose_device(_device_of(layout, rank, size, device)))
+
+        if size == 1:
+            choose()
+        else:
             # Optimizers import this module. It has to be imported before there is a process group:
             # else the group is never freed (torch 2.13), its threads still run while Python exits,
             # and they abort the process if they free a tensor.
             importlib.import_module("torch._dynamo")
-            # Each time a part of the store of its own: else one that joins again may find addresses
-            # of the last time.
-            store, rank, size = next(dist.rendezvous("env://"))
+            global _timeout
+            _timeout = timedelta(seconds=timeout)
+            store, prefix = meet(rank, size, timeout, choose)
             # gloo is for tensors in the host's memory, NCCL for those on GPUs.
             dist.init_process_group(
-                "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo",
-                store=dist.PrefixStore(f"joined {next(_JOINED)}", store),
-                rank=rank, world_size=size,
+                "cpu:gloo,cuda:nccl" if found[0].type == "cuda" else "gloo",
+                store=store, rank=rank, world_size=size, timeout=_timeout,
             )  # fmt: skip
-        return ProcessGroup(rank, size, chosen, layout)
+        return ProcessGroup(rank, size, found[0], layout, timeout, prefix=prefix)
 
     def with_layout(self, layout: Layout) -> ProcessGroup:
         """The same processes with another layout, on the GPUs that it gives them.
@@ -78,7 +96,7 @@ class ProcessGroup:
             ValueError: the layout is for another number of processes, or a GPU does not exist.
         """
         # Always: this process may have had the GPU of yet another layout in the meantime.
-        device = choose_device(_place(layout, self.rank, self.size, str(self.device)))
+        device = choose_device(_device_of(layout, self.rank, self.size, str(self.device)))
         return self if layout == self.layout else replace(self, device=device, layout=layout)
 
     def ranks(self, part: Part) -> list[int]:
@@ -109,6 +127,12 @@ class ProcessGroup:
         """The role of a process, as `role`."""
         acts, learns = (rank in self.ranks(part) for part in BOTH)
         return "acting and learning" if acts and learns else "acting" if acts else "learning"
+
+    @property
+    def number(self) -> int:
+        """This process's number among those that act, and then those that only learn."""
+        actors = self.ranks("act")
+        return actors.index(self.rank) if self.acts else len(actors) + self.rank
 
     @property
     def decoupled(self) -> bool:
@@ -161,26 +185,27 @@ class ProcessGroup:
             )
 
     @contextmanager
-    def claimed(self, folder: Path) -> Iterator[None]:
+    def claimed(self, folder: Path) -> Iterator[ProcessGroup]:
         """Claims a run's folder for these processes while a block runs. All have to run it.
 
+        It is process 0's folder. The block gets these processes with `far`, those that do not see
+        it, as on machines without a common disk: they write nothing, and send process 0 what is to
+        be saved.
+
         Raises:
-            ValueError: another training has it, it cannot be written, or not all processes see the
-                same folder.
+            ValueError: another training has it, or it cannot be written.
         """
         claim, path = None, folder / "run.lock"
         with self.all_or_none(), _writing(folder):
             if self.rank == 0:
                 claim = Claim(path, "a folder of a training")
-        holder = self.broadcast(claim and claim.holder, 0)
-        with self.all_or_none(), _writing(folder):
-            if self.rank > 0 and seen_in(path) != holder:
-                raise InvalidValue(
-                    f"expected a folder that all machines share, got {folder}, which is another "
-                    f"one for process {self.rank} on {socket.gethostname()} than for {holder}"
-                )
+        mark, near = self.broadcast(claim and claim.mark, 0), True
         try:
-            yield
+            with self.all_or_none(), _writing(folder):
+                if self.rank > 0:
+                    near = _sees(path, mark)
+            far = [rank for rank, sees in enumerate(self.gather(near)) if not sees]
+            yield replace(self, far=tuple(far))
         finally:
             if claim is not None:
                 claim.release()
@@ -203,6 +228,34 @@ class ProcessGroup:
             dist.broadcast_object_list(values, src=rank, device=torch.device("cpu"))
         return values[0]
 
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all processes, by rank; all have to call it."""
+        if self.size == 1:
+            return [value]
+        values = [None] * self.size
+        dist.all_gather_object(values, value)
+        return values
+
+    @contextmanager
+    def while_first_works(self) -> Iterator[None]:
+        """Waits at the end of a block for process 0's end of it. All processes have to run it.
+
+        That takes as long as it takes, where a message would have to come within `timeout`. A
+        process that is lost meanwhile is the watchdog's.
+        """
+        if self.size == 1:
+            yield
+            return
+        key = f"work {next(_WORKS)}"
+        try:
+            yield
+        finally:
+            store = dist.PrefixStore(self.prefix, connect(self.timeout))
+            if self.rank == 0:
+                store.set(key, "")
+            while not store.check([key]):
+                time.sleep(ASKED_EVERY)
+
     def broadcast_tensors(self, tensors: list[torch.Tensor]) -> None:
         """Copies these tensors from process 0 to all others."""
         if self.size > 1:
@@ -218,6 +271,26 @@ class ProcessGroup:
             torch.cuda.synchronize(self.device)
 
 
+def timeout_now() -> timedelta:
+    """How long a message between the processes that have joined may take."""
+    return _timeout
+
+
+def _sees(path: Path, mark: str) -> bool:
+    """Whether this process sees the claim with this mark, and so the folder in which it is.
+
+    Raises:
+        OSError: it does, but cannot write there.
+    """
+    try:
+        return seen_in(path) == mark
+    except OSError:
+        with suppress(OSError):
+            if mark in path.read_text(errors="replace"):
+                raise
+        return False
+
+
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
     try:
@@ -229,69 +302,15 @@ def _writing(folder: Path) -> Iterator[None]:
         ) from problem
 
 
-def _place(layout: Layout, rank: int, size: int, device: str | None) -> str | None:
+def _device_of(layout: Layout, rank: int, size: int, device: str | None) -> str | None:
     """The device of a process: one of several on GPUs has that of the layout.
 
     Raises:
-        ValueError: the layout is for another number of processes.
+        ValueError: the layout is for another number of processes or for one machine, or
+            LOCAL_RANK is not there.
     """
-    placed = layout.processes(size)
+    layout.processes(size)
+    check_machines(layout, rank, size)
     if size == 1 or find_device(device).type != "cuda":
         return device
-    if layout.kind == "decoupled":
-        return f"cuda:{placed[rank][0].device}"
-    # Processes of another machine have GPUs with the same numbers.
-    return f"cuda:{_number('LOCAL_RANK', size) // layout.each}"
-
-
-def _number(name: str, size: int) -> int:
-    """A number below `size` that torchrun sets in the environment of each process.
-
-    Raises:
-        ValueError: it is not there, or is no such number.
-    """
-    text = os.environ.get(name, "")
-    if not (text.isascii() and text.isdigit() and int(text) < size):
-        raise InvalidValue(
-            f"expected {name} in the environment to be a number below {size:,}, as torchrun sets "
-            f"it for processes that train together, got {text or 'nothing'}"
-        )
-    return int(text)
-
-
-def _rank_and_size() -> tuple[int, int]:
-    """This process's number and how many there are, as torchrun says in the environment.
-
-    Raises:
-        ValueError: that is there only in part, or Slurm alone has started several processes.
-    """
-    if not {"RANK", "WORLD_SIZE"} & os.environ.keys():
-        _refuse_slurm()
-        return 0, 1
-    size = max(1, _number("WORLD_SIZE", MOST_PROCESSES))
-    rank = _number("RANK", size)
-    if size > 1 and (missing := {"MASTER_ADDR", "MASTER_PORT"} - os.environ.keys()):
-        raise InvalidValue(
-            f"expected {' and '.join(sorted(missing))} in the environment of one of {size} "
-            "processes that train together, as torchrun sets them, got nothing"
-        )
-    return rank, size
-
-
-def _refuse_slurm() -> None:
-    """Refuses processes that srun has started, which would each train all.
-
-    A script of sbatch has the number of tasks, too, and is only one process, the first.
-
-    Raises:
-        ValueError: this is one of them.
-    """
-    tasks = os.environ.get("SLURM_STEP_NUM_TASKS")
-    if tasks is None and os.environ.get("SLURM_PROCID", "0") != "0":
-        tasks = os.environ.get("SLURM_NTASKS")
-    if tasks is not None and tasks != "1":
-        raise InvalidValue(
-            f"expected torchrun to start processes that train together, got one of {tasks} tasks "
-            "of Slurm alone, which would each train all: srun --ntasks-per-node=1 torchrun ..., "
-            "or env -u SLURM_STEP_NUM_TASKS -u SLURM_PROCID for trainings of their own"
-        )
+    return f"cuda:{gpu_of(layout, rank, size)}"

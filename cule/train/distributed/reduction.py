@@ -26,6 +26,8 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing.reductions import reduce_tensor
 
+from cule.train.distributed.process_group import ProcessGroup, timeout_now
+
 Strategy = Literal["multi-process", "multi-ring", "hierarchical"]
 Mapping = Sequence[Sequence[int]]
 
@@ -81,9 +83,30 @@ def make_reduction(
     return reduction if dist.get_rank() in every else None
 
 
+def reduction_of(processes: ProcessGroup, gradient: torch.Tensor) -> Reduction | None:
+    """The reduction of processes that learn, which all call it; None: one process learns.
+
+    Args:
+        processes: the processes.
+        gradient: this process's vector, of zeros.
+    """
+    if len(processes.ranks("learn")) == 1:
+        return None
+    reduction = make_reduction(processes.layout.learners_by_device(processes.size), gradient)
+    if reduction is not None:
+        # NCCL connects GPUs when they first add up, which would be after the start.
+        reduction.average(gradient)
+    return reduction
+
+
 def _own_group(groups: Mapping, backend: str | None = None) -> Any:
-    """The process group that this process is in; None: it is in none. All have to call it."""
-    own, _ = dist.new_subgroups_by_enumeration([list(ranks) for ranks in groups], backend=backend)
+    """The process group that this process is in; None: it is in none. All have to call it.
+
+    Its messages may take as long as those of all processes.
+    """
+    own, _ = dist.new_subgroups_by_enumeration(
+        [list(ranks) for ranks in groups], backend=backend, timeout=timeout_now()
+    )
     return own
 
 

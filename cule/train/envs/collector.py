@@ -105,6 +105,7 @@ class Collector:
         first: the first observations of all envs.
         async_envs: steps the groups of envs; None: all envs step at once.
         captured: whether a CUDA graph may hold a step.
+        first_step: how many steps of the training came before those of the program.
 
     Raises:
         ValueError: there are groups, but the envs are not an AtariEnv on the CPU; or `rewards` is
@@ -134,7 +135,7 @@ class Collector:
         if on_cpu and (groups > 1 or device.type != "cpu"):
             self.async_envs = AsyncCpuEnvs(env, self.episodes, device, groups, self._learned)
         self.captured = isinstance(env, cule.AtariEnv) and self.async_envs is None
-        self.first_env = first_env
+        self.first_env, self.first_step = first_env, 0
         self._compiled: dict[nn.Module, Any] = {}
         self._look_at = LOOK_AT
         self.first = self.reset(seed)

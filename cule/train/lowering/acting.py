@@ -40,6 +40,8 @@ def _versions(p: Parts) -> Index:
 
 def _draws_at(p: Parts, step: torch.Tensor) -> AbstractContextManager[None]:
     """The context in which acting draws the random numbers of a step, (1,) int64."""
+    if p.collector.first_step:
+        step = step + p.collector.first_step
     return draws.keyed(p.algorithm.args.seed, p.collector.first_env, step)
 
 

@@ -69,6 +69,14 @@ class Lowered:
         """The step of the main learning's first phase."""
         return self.learnings[0].start
 
+    def updates(self, steps: int) -> int:
+        """Updates of all learnings in so many steps."""
+        return sum(one.updates * one.made_in(steps) for one in self.learnings)
+
+    def transitions(self, steps: int) -> int:
+        """Transitions from which they learn in so many steps; in each epoch they count once."""
+        return sum(one.transitions * one.updates * one.made_in(steps) for one in self.learnings)
+
 
 @annotate.operation("plan")
 def lower(

@@ -18,7 +18,7 @@ from cule.train.learning import Copy
 from cule.train.lowering.method_checks import check_networks, check_optimizer
 from cule.train.lowering.settings_read import NETWORKS, OPTIMIZER, reading
 from cule.train.nn.models import to_channels_last
-from cule.train.nn.weights import Weights
+from cule.train.nn.weights import Weights, copy_weights
 from cule.train.plan import annotate
 
 
@@ -49,6 +49,26 @@ class Networks:
     def all(self) -> list[nn.Module]:
         """All networks."""
         return list(self.named().values())
+
+    def load_state_dict(
+        self, state: Mapping[str, Mapping[str, Any]], precise: Sequence[torch.Tensor]
+    ) -> None:
+        """Restores all networks of a training; those that act get the newest weights.
+
+        Args:
+            state: of the trained networks and the declared copies, by name.
+            precise: what Weights.state_dict() returned.
+
+        Raises:
+            KeyError, RuntimeError: it is of other networks.
+        """
+        for name, net in self.trained.items():
+            net.load_state_dict(state[name])
+        self.weights.load_state_dict(precise)
+        for name, (net, _) in self.copies.items():
+            net.load_state_dict(state[name])
+        for name, net in self.acting.items():
+            copy_weights(self.trained[name], net)
 
     @property
     def bytes(self) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm
 from cule.train.checkpoints import checkpoint
 from cule.train.checkpoints.contents import SavedRun
+from cule.train.dealing import Dealt
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.import_path import settings_from
 from cule.train.layout import Layout
 from cule.train.lowering.making import preview
 from cule.train.lowering.settings_read import Make
 from cule.train.presets import announcement
+from cule.train.run.standing import Standing
 from cule.train.settings import Args
 from cule.train.tune import cache
 
@@ -30,7 +33,11 @@ FREE = {
     "total_frames", "max_seconds", "progress", "tensorboard", "plot", "json", "results",
     "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk",
     "stop_at_score", "bf16", "channels_last", "deterministic", "multiprocessors", "tuned",
+    "timeout",
 }  # fmt: skip
+
+# How often torchrun has started the processes again.
+RESTARTS = "TORCHELASTIC_RESTART_COUNT"
 
 
 def as_saved(args: Args) -> dict[str, Any]:
@@ -53,6 +60,8 @@ class Opening:
         state: the checkpoint to resume from; None: the run is a new one.
         tuned: the settings that `--tuned` has chosen, by name.
         begun: when the run was opened, by time.perf_counter().
+        dealt: how often envs were dealt anew to another number of processes.
+        deals: whether they are now, as another number of processes has written the checkpoint.
     """
 
     make: Make
@@ -62,6 +71,8 @@ class Opening:
     state: dict[str, Any] | None
     tuned: dict[str, Any]
     begun: float
+    dealt: Dealt = field(default_factory=Dealt)
+    deals: bool = False
 
     @property
     def speaks(self) -> bool:
@@ -93,6 +104,7 @@ class Opening:
                 "which only the networks were kept after the training"
             )
         free = FREE - {"total_frames"} if self.args.anneals else FREE
+        free = free | {"layout"} if self.deals else free
         saved, now = self.state["args"], as_saved(self.args)
         # What the checkpoint's settings mean today: a setting may have got another name.
         known = {name: was for name, was in saved.items() if name in now}
@@ -105,6 +117,17 @@ class Opening:
                     f"{getattr(self.args, name, None)}"
                 )
         return set(changed)
+
+    def where_it_goes_on(self, standing: Standing, frames: int, *, finished: bool) -> str:
+        """A sentence that says with which frames and seconds a resumed run begins."""
+        folder = self.checkpoints
+        if self.state is None:
+            return f"There is no checkpoint in {folder}: a new run begins."
+        after = f"{frames:,} frames and {standing.seconds:,.1f} seconds of training"
+        if finished:
+            return f"The run in {self.args.folder} ended after {after}: nothing is left to train."
+        said = f"Going on from the checkpoint in {folder}, after {after}."
+        return f"{said} {self.dealt.sentence()}." if self.deals else said
 
 
 def checkpoints_in(args: Args) -> Path:
@@ -127,13 +150,19 @@ def open_run(make: Make, args: Any, processes: ProcessGroup) -> Opening:
     filled = args.on(processes.device)
     tuned: dict[str, Any] = {}
     filled.check(len(processes.ranks("act")))
-    state = _found_state(filled, processes)
+    found = _found(filled, processes)
+    state = None if found is None else found.state
     if filled.tuned:
         before = None if state is None else state.get("tuned", {})
         args, processes, tuned = with_tuned(make, args, processes, before)
     filled = args.on(processes.device, None if state is None else state["args"])
     filled.check(len(processes.ranks("act")))
-    return Opening(make, args, filled, processes, state, tuned, begun)
+    dealt, deals = Dealt(), False
+    if found is not None:
+        dealt, deals = Dealt.of(found.state["trainer"]), found.world_size != processes.size
+        if deals:
+            dealt = dealt.again(found.state, found.world_size, processes.size)
+    return Opening(make, args, filled, processes, state, tuned, begun, dealt, deals)
 
 
 def with_tuned(
@@ -159,19 +188,23 @@ def with_tuned(
     return args, processes.with_layout(Layout.parse(args.layout)), tuned
 
 
-def _found_state(args: Args, processes: ProcessGroup) -> dict[str, Any] | None:
-    """The state of the checkpoint to resume from; None: a new run begins."""
+def _found(args: Args, processes: ProcessGroup) -> checkpoint.Found | None:
+    """The checkpoint to resume from; None: a new run begins."""
     folder = checkpoints_in(args)
     if args.resume:
-        return checkpoint.load(folder, processes, processes.size, SavedRun)
-    there = checkpoint.any_in(folder)
+        return checkpoint.find(folder, processes, SavedRun)
+    # Those of process 0's machine, on which the run's folder is.
+    there = processes.broadcast(checkpoint.any_in(folder), 0)
     if there and not args.overwrite:
         raise InvalidValue(
             f"expected a folder without checkpoints, got {args.folder}, which has another run's: "
             "--resume goes on from them, --overwrite deletes them, --folder names another folder"
         )
-    # They are deleted only after all processes have looked for them.
-    processes.barrier()
+    if there and processes.broadcast(os.environ.get(RESTARTS, "0") != "0", 0):
+        raise InvalidValue(
+            "expected --resume where torchrun has started a training again (--max-restarts), got "
+            "--overwrite, which would delete what it has trained before"
+        )
     if there and processes.rank == 0:
         checkpoint.delete(folder)
     return None

@@ -89,6 +89,7 @@ def result_of(trainer: Trainer, standing: Standing) -> dict[str, Any]:
         planning_seconds=round(trainer.plan.seconds, 3), **part_trained(processes.device, standing),
         **({"frames_to_score": None, "seconds_to_score": None} | (standing.reached or {})),
         **({"trainings_on_gpu": trainer.sharing} if trainer.sharing > 1 else {}),
+        **({"dealt": [list(time) for time in trainer.dealt.times]} if trainer.dealt.times else {}),
         **settings_of(args) | in_force(trainer),
         **({"interrupted": True} if standing.interrupted else {}),
     )  # fmt: skip

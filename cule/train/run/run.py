@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import torch
 
 from cule.errors import InvalidValue, is_others
-from cule.train.checkpoints import checkpoint
+from cule.train.checkpoints.writer import Writer
 from cule.train.distributed.gpu_lock import GpuLock
 from cule.train.envs.emulator import FRAMESKIP
 from cule.train.evaluate.evaluator import Evaluator
@@ -49,10 +49,10 @@ class Run:
     def __init__(self, opening: Opening):
         self.opening, self.args, self.processes = opening, opening.args, opening.processes
         self.speaks, self.standing = opening.speaks, Standing()
-        self.writer = checkpoint.Writer(opening.checkpoints, self.processes)
+        self.writer = Writer(opening.checkpoints, self.processes)
         self.trainer = Trainer(
             opening.make, self.args, self.processes, on_algorithm=opening.announce,
-            translated=False,
+            translated=False, dealt=opening.dealt,
         )  # fmt: skip
         self.algorithm = self.trainer.algorithm
         self._check_frames()
@@ -67,8 +67,10 @@ class Run:
             if self.speaks:
                 self.row_before = row_before(self.args, self.trainer, self.standing)
         self.finished = self.processes.any(self.row_before is not None)
-        if self.speaks and self.args.progress and self.args.resume:
-            sys.stderr.write(self._where_it_goes_on() + "\n")
+        if self.speaks and self.args.resume and (self.args.progress or opening.deals):
+            frames, finished = self.trainer.frames, self.finished
+            told = opening.where_it_goes_on(self.standing, frames, finished=finished)
+            sys.stderr.write(f"{told}\n")
         if not self.finished:
             self._get_ready()
         self.standing.startup_seconds = time.perf_counter() - opening.begun
@@ -96,17 +98,6 @@ class Run:
         self.processes.synchronize()
         self.processes.barrier()
 
-    def _where_it_goes_on(self) -> str:
-        """A sentence that says with which frames and seconds a resumed run begins."""
-        folder = self.opening.checkpoints
-        if self.opening.state is None:
-            return f"There is no checkpoint in {folder}: a new run begins."
-        seconds = self.standing.seconds
-        after = f"{self.trainer.frames:,} frames and {seconds:,.1f} seconds of training"
-        if self.finished:
-            return f"The run in {self.args.folder} ended after {after}: nothing is left to train."
-        return f"Going on from the checkpoint in {folder}, after {after}."
-
     def _check_frames(self) -> None:
         """Checks that there is something to learn in, unless no frames are asked for.
 
@@ -114,7 +105,7 @@ class Run:
             ValueError: all frames are played before the first update.
         """
         first, total = self.trainer.warm_up_frames, self.args.total_frames
-        if 0 < total <= first:
+        if 0 < total <= first and not self.opening.deals:
             self.trainer.close()
             raise InvalidValue(
                 f"expected total_frames to be more than the {first:,} that {self.args.num_envs:,} "
@@ -234,7 +225,7 @@ class Run:
         args, trainer, standing = self.args, self.trainer, self.standing
         self.stop_clock()
         begun, good, cut_off = time.perf_counter(), False, False
-        with self.processes.all_or_none():
+        with self.processes.all_or_none(), self.processes.while_first_works():
             if self.evaluator is not None:
                 scores = self.evaluator.scores(
                     self.policy(), EVALUATION_SEED + trainer.updates, stop=lambda: stopper.wanted
@@ -301,8 +292,9 @@ class Run:
             ValueError: it is from a run with other settings, or has only networks.
         """
         changed = self.opening.changed_settings()
+        restore = self.trainer.take_over if self.opening.deals else self.trainer.load_state_dict
         try:
-            self.trainer.load_state_dict(state["trainer"])
+            restore(state["trainer"])
         except (AttributeError, LookupError, TypeError, RuntimeError) as problem:
             if is_others(problem):
                 raise

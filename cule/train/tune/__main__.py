@@ -9,7 +9,6 @@ programs use it with --tuned.
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from argparse import Namespace
@@ -22,6 +21,7 @@ from tqdm import tqdm
 from cule.programs.command_line import Parser, exit_status_of, number
 from cule.scope.table import columns
 from cule.train.command import options_of
+from cule.train.distributed.ranks import rank_and_size
 from cule.train.import_path import program_in
 from cule.train.plan.memory import GIB
 from cule.train.tune.cache import Tuned
@@ -114,7 +114,7 @@ def run(options: Namespace, words: Sequence[str]) -> None:
     make, settings = program_in(options.algorithm)
     args: Any = tyro.cli(settings, args=words, prog="python -m cule.train.tune ALGORITHM")
     space = None if options.search is None else read_space(options.search, settings)
-    first = int(os.environ.get("RANK", "0")) == 0
+    first = rank_and_size()[0] == 0
     shown = first and args.progress
     with tqdm(unit=" trials", file=sys.stderr, disable=not shown, delay=0.1) as bar:
 

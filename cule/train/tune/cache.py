@@ -181,7 +181,8 @@ def tuned_settings(
     """
     key = key_of(algorithm, processes)
     if before is None:
-        tuned = load(key)
+        # That of the first machine, as others may have none.
+        tuned = processes.broadcast(load(key) if processes.rank == 0 else None, 0)
         if tuned is None:
             program = key.algorithm.partition(":")[0]
             raise InvalidValue(

@@ -34,7 +34,7 @@ def searching(args: Any) -> Iterator[ProcessGroup]:
     Raises:
         ValueError: the device or the layout is wrong.
     """
-    processes = ProcessGroup.join(args.device, Layout.parse(args.layout))
+    processes = ProcessGroup.join(args.device, Layout.parse(args.layout), args.timeout)
     try:
         with Watchdog(processes, ADVICE):
             yield processes
