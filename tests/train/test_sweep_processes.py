@@ -41,6 +41,7 @@ def descendants(pid):
     return found
 
 
+@pytest.mark.slow
 def test_two_processes_train_together_killed_and_started_again(tmp_path):
     """By gloo on the CPU. The kill of the sweep ends torchrun, and that its two processes."""
     folder = tmp_path / "runs"
