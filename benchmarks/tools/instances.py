@@ -2,6 +2,7 @@
 
     python -m benchmarks.tools.instances --what serving a2c ppo --envs 1200 4800 19200
     python -m cule.train.mps -- torchrun --nproc-per-node 2 -m benchmarks.tools.instances --each 2
+    torchrun --nproc-per-node 8 -m benchmarks.tools.instances --each 2 --reduction multi-process
 
 The question of GMI-DRL's figures 7 and 11 and its table 7. --each says how many of torchrun's
 processes share a GPU; the envs are divided among all of them. Serving is acting without learning;
@@ -15,11 +16,11 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from cule.programs.results import command_line, commit, machine, now
 from cule.train.distributed.process_group import ProcessGroup
-from cule.train.layout import Layout
+from cule.train.layout import Layout, Strategy
 from cule.train.trainer import Trainer
 from cule.train.tune import trial
 from examples.a2c_vtrace import train as a2c
@@ -75,7 +76,7 @@ def fps_of(
     make, settings = ALGORITHMS[what]
     args = settings(
         game=game, num_envs=envs, layout=str(processes.layout), lag=options.lag,
-        device=options.device,
+        device=options.device, reduction=options.reduction,
     ).on(processes.device)  # fmt: skip
     if what == "ppo":
         each = envs * args.num_steps // processes.size // MINIBATCHES
@@ -96,6 +97,7 @@ def main() -> None:
     parser.add_argument("--what", nargs="+", choices=list(ALGORITHMS), default=list(ALGORITHMS))
     parser.add_argument("--envs", nargs="+", type=int, default=[1200, 4800, 19200])
     parser.add_argument("--each", type=int, default=1, help="processes on a GPU")
+    parser.add_argument("--reduction", choices=get_args(Strategy), help="table 7: the way")
     parser.add_argument("--lag", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--device")
@@ -103,7 +105,7 @@ def main() -> None:
     processes = ProcessGroup.join(options.device, Layout.staggered(options.each))
     for game, what, envs in itertools.product(options.games, options.what, options.envs):
         row = {"game": game, "what": what, "num_envs": envs, "each": options.each,
-               "lag": options.lag}  # fmt: skip
+               "lag": options.lag, "reduction": options.reduction}  # fmt: skip
         try:
             row["fps"] = round(fps_of(what, game, envs, processes, options))
         except (RuntimeError, ValueError) as problem:

@@ -15,6 +15,8 @@ from typing import Literal, get_args
 from cule.errors import InvalidValue
 
 Part = Literal["act", "learn"]
+# How gradients are averaged (distributed/reduction.py).
+Strategy = Literal["multi-process", "multi-ring", "hierarchical"]
 Kind = Literal["together", "apart", "staggered", "decoupled"]
 BOTH: tuple[Part, ...] = get_args(Part)
 # An example of each kind, and who acts and who learns in it.

@@ -15,7 +15,7 @@ from torch import nn
 from cule.devices.device import MAX_THREADS, compute_with
 from cule.errors import InvalidType, InvalidValue, shown
 from cule.train.checks import MAX_SEED, above, at_least, check_types, within
-from cule.train.layout import LAYOUT_HELP, Layout
+from cule.train.layout import LAYOUT_HELP, Layout, Strategy
 from cule.train.nn.eager_optimizer import RMSprop
 from cule.train.nn.models import MAX_WIDTH, ModelName
 from cule.train.nn.optimizers import Adam, Muon
@@ -56,6 +56,9 @@ class Args:
     of its own, or that of the layout"""
     layout: Annotated[str, tyro.conf.arg(help=LAYOUT_HELP)] = "together"
     """who acts and who learns: a text as in `cule.train.layout.LAYOUTS`"""
+    reduction: Strategy | None = None
+    """how processes that learn average gradients: through the host, over rings of GPUs, or first
+    inside each GPU; by default whichever suits the layout"""
     timeout: float = 600.0
     """seconds after which several processes give up one of which nothing is heard, and the most
     that a message between them takes; one that was killed is noticed at once"""

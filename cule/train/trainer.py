@@ -121,7 +121,7 @@ class Trainer:
         saved_elsewhere = [*self.nets.all(), self.collector.env, optimizers.whole]
         self.attributes = Attributes(algorithm, saved_elsewhere)
         self.sandbox = Sandbox(self.attributes, self.nets.all(), self.device)
-        reduction = reduction_of(processes, self.nets.weights.gradient)
+        reduction = reduction_of(processes, self.nets.weights.gradient, args.reduction)
         self.schedules = Schedules(algorithm)
         self.lowered = lower(
             algorithm, self.nets, self.collector, optimizers, reduction, self.sandbox, latest_start

@@ -10,8 +10,13 @@ import socket
 import pytest
 import torch
 import torch.distributed as dist
+from training_runs import assert_same, options, saved
 
-from cule.train.distributed.reduction import choose, make_reduction
+from cule.programs.results import read_rows
+from cule.train.distributed.process_group import ProcessGroup
+from cule.train.distributed.reduction import choose, make_reduction, strategy_of
+from cule.train.layout import Layout
+from tests.support import warm
 
 SIZE = 4
 
@@ -28,6 +33,52 @@ SIZE = 4
 )
 def test_choice_is_that_of_the_paper(mapping, strategy):
     assert choose(mapping) == strategy
+
+
+@pytest.mark.parametrize(
+    ("layout", "size", "device", "strategy"),
+    [
+        ("together", 1, "cuda", None),
+        ("decoupled:3+1", 4, "cuda", None),
+        ("together", 4, "cuda", "multi-ring"),
+        ("staggered:2", 2, "cuda", "hierarchical"),
+        ("staggered:2", 2, "cpu", "multi-process"),
+        ("staggered:2", 4, "cuda", "multi-ring"),
+        ("staggered:3", 6, "cuda", "hierarchical"),
+    ],
+)
+def test_layouts_have_the_way_that_suits_them(layout, size, device, strategy):
+    processes = ProcessGroup(0, size, torch.device(device), Layout.parse(layout))
+    assert strategy_of(processes, None) == strategy
+
+
+@pytest.mark.parametrize(
+    ("layout", "size", "wanted", "told"),
+    [
+        ("together", 1, "hierarchical", "no reduction where one process learns, got hierarchical"),
+        ("decoupled:2+1", 3, "multi-ring", "no reduction where one process learns"),
+        ("staggered:3", 6, "multi-ring", "at most as many as there are GPUs, got 3, 3"),
+    ],
+)
+def test_way_that_a_layout_does_not_have_is_refused(layout, size, wanted, told):
+    processes = ProcessGroup(0, size, torch.device("cpu"), Layout.parse(layout))
+    with pytest.raises(ValueError, match=told):
+        strategy_of(processes, wanted)
+
+
+def test_training_averages_in_the_way_that_is_asked_for(tmp_path):
+    """Of two numbers each way makes the same sum."""
+    found = {}
+    for way in (None, "hierarchical"):
+        run = tmp_path / str(way)
+        more = {} if way is None else {"reduction": way}
+        words = options(run, layout="staggered:2", total_frames=1000, **more)
+        for done in warm.run_ranks(2, ["-m", "examples.a2c_vtrace.train", *words]):
+            assert done.returncode == 0, done.stderr
+        (row,) = read_rows(run / "result.jsonl")
+        found[row["reduction"]] = saved(run)["networks"]
+    assert list(found) == ["multi-process", "hierarchical"]
+    assert_same(found["multi-process"], found["hierarchical"])
 
 
 def random_mapping(chosen):

@@ -20,15 +20,16 @@ CPU gloo stands in for NCCL and for a GPU's memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 from torch.multiprocessing.reductions import reduce_tensor
 
+from cule.errors import InvalidValue
 from cule.train.distributed.process_group import ProcessGroup, timeout_now
+from cule.train.layout import Strategy
 
-Strategy = Literal["multi-process", "multi-ring", "hierarchical"]
 Mapping = Sequence[Sequence[int]]
 
 
@@ -60,14 +61,14 @@ class Reduction(Protocol):
 
 
 def make_reduction(
-    mapping: Mapping, gradient: torch.Tensor, strategy: Strategy | None = None
+    mapping: Mapping, gradient: torch.Tensor, strategy: Strategy
 ) -> Reduction | None:
-    """The reduction that suits a layout. All processes have to call it.
+    """The reduction of a layout. All processes have to call it.
 
     Args:
         mapping: of each GPU, the processes that learn there.
         gradient: this process's vector, which stays where it is.
-        strategy: None: the paper's choice, or for one GPU that of the head of this module.
+        strategy: the way.
 
     Returns:
         None if one process learns, or if this one does not.
@@ -77,22 +78,53 @@ def make_reduction(
         return None
     kinds: dict[Strategy, Callable[..., Reduction]]
     kinds = {"multi-process": MultiProcess, "multi-ring": MultiRing, "hierarchical": Hierarchical}
-    one_gpu = len(mapping) == 1 and gradient.device.type == "cuda"
-    strategy = strategy or ("hierarchical" if one_gpu else choose(mapping))
     reduction = kinds[strategy](mapping, gradient)
     return reduction if dist.get_rank() in every else None
 
 
-def reduction_of(processes: ProcessGroup, gradient: torch.Tensor) -> Reduction | None:
+def strategy_of(processes: ProcessGroup, wanted: Strategy | None) -> Strategy | None:
+    """How processes average gradients; None: one process learns.
+
+    Args:
+        processes: the processes.
+        wanted: what is asked for; None: what suits the layout.
+
+    Raises:
+        ValueError: the layout has no such way.
+    """
+    mapping = processes.layout.learners_by_device(processes.size)
+    each = [len(learners) for learners in mapping]
+    if sum(each) == 1:
+        if wanted is not None:
+            raise InvalidValue(f"expected no reduction where one process learns, got {wanted}")
+        return None
+    if wanted == "multi-ring" and (len({*each}) > 1 or each[0] > len(each)):
+        raise InvalidValue(
+            "expected reduction multi-ring with equally many processes that learn on each GPU, and "
+            f"at most as many as there are GPUs, got {', '.join(map(str, each))}"
+        )
+    one_gpu = len(mapping) == 1 and processes.device.type == "cuda"
+    return wanted or ("hierarchical" if one_gpu else choose(mapping))
+
+
+def reduction_of(
+    processes: ProcessGroup, gradient: torch.Tensor, wanted: Strategy | None = None
+) -> Reduction | None:
     """The reduction of processes that learn, which all call it; None: one process learns.
 
     Args:
         processes: the processes.
         gradient: this process's vector, of zeros.
+        wanted: as of `strategy_of`.
+
+    Raises:
+        ValueError: the layout has no such way.
     """
-    if len(processes.ranks("learn")) == 1:
+    strategy = strategy_of(processes, wanted)
+    if strategy is None:
         return None
-    reduction = make_reduction(processes.layout.learners_by_device(processes.size), gradient)
+    mapping = processes.layout.learners_by_device(processes.size)
+    reduction = make_reduction(mapping, gradient, strategy)
     if reduction is not None:
         # NCCL connects GPUs when they first add up, which would be after the start.
         reduction.average(gradient)

@@ -12,6 +12,7 @@ import torch
 
 from cule.disk.forms import are_numbers
 from cule.programs.results import read_rows
+from cule.train.distributed.reduction import strategy_of
 from cule.train.envs.emulator import FRAMESKIP
 from cule.train.import_path import ships
 from cule.train.logs.log import RESULT
@@ -24,9 +25,10 @@ from cule.train.trainer import Trainer
 
 # The settings of train.Args in a row; those of the algorithm's own class are there, too.
 SETTINGS = (
-    "env_device", "env_groups", "layout", "lag", "multiprocessors", "rewards", "model", "width",
-    "optimizer", "learning_rate", "anneal_lr", "bf16", "compile", "cuda_graphs", "memory_budget",
-    "stop_at_score", "eval_episodes", "eval_emulator", "eval_sticky", "eval_max_frames",
+    "env_device", "env_groups", "layout", "reduction", "lag", "multiprocessors", "rewards", "model",
+    "width", "optimizer", "learning_rate", "anneal_lr", "bf16", "compile", "cuda_graphs",
+    "memory_budget", "stop_at_score", "eval_episodes", "eval_emulator", "eval_sticky",
+    "eval_max_frames",
 )  # fmt: skip
 # The key of a row that says where and when its process trained.
 PART = ("trained_on", "trained_from", "trained_to")
@@ -45,7 +47,10 @@ def in_force(trainer: Trainer) -> dict[str, Any]:
     Such are the multiprocessors that the autotuner has chosen; None: the setting was not used.
     """
     not_used = trainer.unread & {*SETTINGS}
-    values: dict[str, Any] = {"lag": trainer.lag, **dict.fromkeys(not_used)}
+    reduction = strategy_of(trainer.processes, trainer.args.reduction)
+    values: dict[str, Any] = {
+        "lag": trainer.lag, "reduction": reduction, **dict.fromkeys(not_used)
+    }  # fmt: skip
     if trainer.autotuner is not None:
         values |= trainer.autotuner.way._asdict()
     elif trainer.apart is not None:
