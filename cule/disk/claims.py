@@ -107,6 +107,8 @@ class Claim:
                 return
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{self.holder}\n{self.mark}\n".encode(), 0)
+            with suppress(OSError):
+                os.fsync(descriptor)  # so that other machines see it on NFS, too
             self._identity = identity_of(descriptor)
             self._descriptor, descriptor = descriptor, -1
         finally:

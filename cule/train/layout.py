@@ -120,7 +120,8 @@ class Layout:
 
         Args:
             actors: the GPUs that act.
-            learners: the GPUs that learn; each from equally many envs.
+            learners: the GPUs that learn; each from equally many envs, so that their number has to
+                be a multiple of both sides (`check_envs`).
 
         Raises:
             ValueError: a GPU is named twice, or a side is empty.

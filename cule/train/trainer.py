@@ -316,9 +316,9 @@ class Trainer:
             if rate is not None:
                 for learner in self.learners:
                     learner.set_learning_rate(rate)
-        each = self.args.num_envs * FRAMESKIP
+        each, dealt = self.args.num_envs * FRAMESKIP, self.dealt.steps
         checks = self.processes.learns and self._check_chunks()
-        self.plan.run(progress=lambda steps: progress(steps * each), captured=not checks)
+        self.plan.run(progress=lambda steps: progress((dealt + steps) * each), captured=not checks)
 
     def _check_chunks(self) -> bool:
         """Whether a learning checks in the next iteration that chunks are allowed."""

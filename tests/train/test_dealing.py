@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
 from training_runs import assert_same, one_thread_each, options, saved, settings, trained
 
+from cule.train.checkpoints import checkpoint
 from cule.train.dealing import Dealt
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.logs.log import read_log
+from cule.train.run.opening import Opening, as_saved
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C
 from tests.support import warm
@@ -66,8 +70,10 @@ def test_what_is_taken_over_and_what_begins_anew(tmp_path):
     rams = [one["plan"]["objects"]["envs"]["envs"]["tensors"]["ram"] for one in (after, state)]
     assert not torch.equal(*rams)
     assert_same(dict(after["plan"]["objects"]["net (acting)"]), dict(state["networks"]["net"]))
-    other.iterate()
+    shown = []
+    other.iterate(shown.append)
     assert other.steps > first.steps and other.plan.steps == other.period
+    assert shown[0] > first.frames and shown[-1] == other.frames
     # Neither the envs' nor learning's random numbers are those of the training's begin, and
     # acting's go on with the training's steps.
     begins = [Trainer(A2C, args, alone, dealt=one).state_dict()["plan"] for one in (None, dealt)]
@@ -75,6 +81,38 @@ def test_what_is_taken_over_and_what_begins_anew(tmp_path):
     assert not torch.equal(*(one["objects"]["envs"]["envs"]["tensors"]["ram"] for one in begins))
     assert other.collector.first_step == first.steps
     assert Dealt.of(after) == dealt and Dealt.of(state) == Dealt()
+
+
+def test_log_goes_on_with_what_came_after_the_deal(tmp_path):
+    """Of what was played before it since the last line nobody has the sums any more."""
+    trained(settings(tmp_path, total_frames=800, **SEVERAL | {"log_every": 1000}))
+    state = checkpoint.newest(tmp_path, torch.device("cpu"))
+    launched(2, tmp_path, total_frames=3200, resume=True)
+    lines = [line for line in read_log(tmp_path / "log.jsonl") if line["kind"] == "training"]
+    (line,) = [line for line in lines if line["frames"] > state["frames"]][:1]
+    seconds = line["seconds"] - state["seconds"]
+    assert line["pps"] * seconds == pytest.approx((line["frames"] - state["frames"]) / 4, rel=1e-3)
+
+
+def test_one_learner_goes_on_where_several_averaged(tmp_path):
+    launched(2, tmp_path, total_frames=800, reduction="multi-process")
+    trained(settings(tmp_path, total_frames=1600, resume=True, **SEVERAL))
+    assert len(saved(tmp_path)["dealt"]["times"]) == 1
+
+
+def test_older_checkpoints_averaged_as_suited_the_layout(tmp_path):
+    given = settings(tmp_path, reduction="hierarchical").on(torch.device("cpu"))
+    before = as_saved(settings(tmp_path).on(torch.device("cpu")))
+    del before["reduction"]
+    opening = SimpleNamespace(
+        state={"args": before, "trainer": {"plan": {}}}, args=given, deals=False
+    )
+    with pytest.raises(
+        ValueError, match=r"expected reduction as in the checkpoint .None., got hier"
+    ):
+        Opening.changed_settings(opening)
+    opening.deals = True
+    assert Opening.changed_settings(opening) == {"reduction"}
 
 
 def test_other_settings_stay_those_of_the_checkpoint(tmp_path):

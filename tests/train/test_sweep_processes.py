@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -97,6 +98,10 @@ def test_agent_of_two_processes_has_one_row(tmp_path):
     assert run.run(args) == 0
     (row,) = (tmp_path / "phoenix-0" / "result.jsonl").read_text().splitlines()
     assert json.loads(row)["frames"] >= 20_000
+    # Only the networks stay, once.
+    kept = {path.suffix: path.name for path in tmp_path.glob("phoenix-0/*/checkpoints/step-*")}
+    assert len(list(tmp_path.glob("phoenix-0/*/checkpoints/step-*"))) == 2
+    assert kept[".pt"].endswith("rank0.pt") and kept[".complete"].endswith("of-2.complete")
 
 
 def test_job_of_several_processes_is_torchruns(tmp_path, monkeypatch):
@@ -225,12 +230,54 @@ def test_report_has_one_table_and_tells_what_is_twice(tmp_path, monkeypatch, cap
         ["one", "pong-0", "1.00"], ["one", "pong-1", "3.00"], ["two", "pong-1", "7.00"],
         ["two", "pong-2", "5.00"],
     ]  # fmt: skip
-    assert means.splitlines()[1].split() == ["P", "pong", "3", "9", "1", "1.0", "3.00", "2.00"]
+    assert means.splitlines()[1].split() == [
+        "P", "pong", "3", "9", "1", "1.0", "3.00", "2.00", "one/pong-0",
+    ]  # fmt: skip
     assert twice == (
         "two/pong-1 has trained what one/pong-1 has, with another than its score; the means have "
         "one/pong-1 alone."
     )
     assert left == "Not finished: two/pong-3."
+
+
+def test_report_has_means_of_equal_settings_alone(tmp_path, monkeypatch, capsys):
+    for name, rate, score in (("one", "0.1", 1.0), ("two", "0.2", 21.0)):
+        words = ["-m", "p", "--seed", "0", "--learning-rate", rate]
+        swept(tmp_path / name, {"pong-0": words}, {"pong-0": score})
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "one", "two"]) == 0
+    _, means = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    lines = [line.split() for line in means.splitlines()[1:]]
+    assert [(line[2], line[6], line[-1]) for line in lines] == [
+        ("1", "1.00", "one/pong-0"), ("1", "21.00", "two/pong-0"),
+    ]  # fmt: skip
+
+
+class Stays(Local):
+    """Trainings outlive the sweep; the second one is refused."""
+
+    adopts = True
+
+    def __init__(self):
+        super().__init__(["cpu", "cuda:0"])
+        self.started, self.killed = [], []
+
+    def start(self, job, folder, slot, lock):
+        if self.started:
+            raise ValueError("Socket timed out on send/recv operation")
+        self.started.append(job.name)
+        handle = Mock(place=None, notes=[])
+        handle.poll.return_value = None
+        handle.kill = lambda: self.killed.append(job.name)
+        return handle
+
+
+def test_what_outlives_a_sweep_is_not_killed_by_its_error(tmp_path):
+    executor = Stays()
+    two = [Job(name, ("-m", "p")) for name in ("one", "two")]
+    with pytest.raises(ValueError, match="Socket timed out"):
+        Sweep(two, tmp_path, executor=executor).run()
+    assert executor.started == ["one"] and executor.killed == []
 
 
 def test_report_of_a_folder_that_is_no_sweeps(tmp_path, capsys):

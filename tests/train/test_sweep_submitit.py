@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pretender
 import pytest
@@ -23,7 +24,7 @@ from examples.atari57 import run
 
 pytest.importorskip("submitit")
 from cule.train.sweep import on_slurm
-from cule.train.sweep.on_slurm import OnSlurm
+from cule.train.sweep.on_slurm import OnSlurm, SlurmHandle
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = pretender.DRIVER.replace("EXECUTOR", 'OnSlurm("local")')
@@ -86,6 +87,29 @@ def test_folder_of_somebody_else_runs_no_code(tmp_path, program, monkeypatch):
     assert handle.poll() == 1 and handle.problem.endswith(f"{number}_0_log.err has it")
     assert "is found again" in handle.notes[0] and not (folder / "submitted.json").exists()
     assert not (tmp_path / "ran").exists()
+
+
+def test_job_that_slurm_does_not_know_yet_leaves_the_queue_when_it_does(tmp_path, monkeypatch):
+    """Also one whose older request to stop came from a sweep that was killed."""
+    monkeypatch.setattr(on_slurm, "LOOK", 0.0)
+    states, cancelled = ["UNKNOWN", "UNKNOWN", "PENDING"], []
+    job = SimpleNamespace(
+        job_id="7", paths=SimpleNamespace(result_pickle=tmp_path / "none"), done=lambda: False,
+        cancel=lambda check: cancelled.append("7"),
+    )  # fmt: skip
+    queue = SimpleNamespace(name="slurm", cluster="slurm")
+    record = tmp_path / "submitted.json"
+    handle = SlurmHandle(queue, job, record, tmp_path / "outcome.json", "is in the queue")
+    monkeypatch.setattr(SlurmHandle, "_state", lambda self: states.pop(0))
+    handle.terminate()
+    assert handle.poll() is None and not cancelled
+    assert handle.poll() == on_slurm.STOPPED and cancelled == ["7"]
+    executor = OnSlurm("local")
+    about = {"executor": "submitit-local", "job": "7", "folder": str(tmp_path)}
+    record.write_text(json.dumps(about))
+    (tmp_path / node.STOP).touch()
+    executor.start(pretender.jobs_of("p", 1)[0], tmp_path, "submitit-local", 0)
+    assert not (tmp_path / node.STOP).exists()
 
 
 def test_sweep_killed_finds_its_jobs_again(tmp_path, program):

@@ -317,6 +317,9 @@ def test_world_of_one_task_of_slurm_or_of_a_script_of_sbatch_is_one_process(envi
     assert ProcessGroup.join("cpu").size == 1
     environment(SLURM_PROCID="0", SLURM_NTASKS="4", SLURM_STEP_NUM_TASKS="1")
     assert ProcessGroup.join("cpu").size == 1
+    # The script says where srun's tasks will meet, and runs a program itself.
+    environment(SLURM_PROCID="0", SLURM_NTASKS="4", MASTER_ADDR="one", MASTER_PORT="29500")
+    assert ProcessGroup.join("cpu").size == 1
 
 
 def threads_after_leaving(rank, port, queue):

@@ -82,9 +82,10 @@ def networks_of(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def keep_networks(run: Path) -> None:
-    """Reduces the checkpoints of a single process's training to what evaluations and videos need.
+    """Reduces a training's checkpoints to what evaluations and videos need.
 
-    The networks of the newest set stay, a hundredth of it; training cannot go on from them.
+    The networks of the newest set stay, a hundredth of it; training cannot go on from them. Of
+    several processes those of the first stay: all have the same.
 
     Raises:
         ValueError: there is no whole set, or the file cannot be written.
@@ -94,6 +95,9 @@ def keep_networks(run: Path) -> None:
     # The file is whole at any moment, so that the set is complete all the time.
     FILE.write(folder / part_of(steps, 0), lambda file: torch.save(state, file))
     delete_sets(folder, but=(steps,))
+    for path in folder.glob(f"step-{steps}-rank*.pt"):
+        if path.name != part_of(steps, 0):
+            path.unlink()
 
 
 def delete_marks(folder: Path, steps: int) -> None:
@@ -144,7 +148,9 @@ def _loaded(file: Any, where: Path, device: torch.device, form: type) -> Any:
         raise InvalidValue(f"expected what a training saves in {where}, got: {line}") from problem
 
 
-def _fetch(folder: Path, steps: int, own: bool, processes: ProcessGroup, form: type) -> Any:
+def _fetch(
+    folder: Path, steps: int, own: bool, processes: ProcessGroup, form: type, group: Any
+) -> Any:
     """The content of this process's file of a set, and for process 0 what far ones ask for.
 
     Args:
@@ -153,6 +159,7 @@ def _fetch(folder: Path, steps: int, own: bool, processes: ProcessGroup, form: t
         own: each process has its own file; else all have that of process 0.
         processes: the processes.
         form: the type that the content has to have.
+        group: by which far processes get theirs.
 
     Raises:
         ValueError: a file is damaged, or something else.
@@ -162,17 +169,17 @@ def _fetch(folder: Path, steps: int, own: bool, processes: ProcessGroup, form: t
     if rank in processes.far:
         content = io.BytesIO()
         try:
-            transfer.Incoming(0).copy_to(content)
+            transfer.Incoming(0, group).copy_to(content)
         except Failed as problem:
             raise InvalidValue(str(problem)) from problem
         content.seek(0)
         return _loaded(content, path, processes.device, form)
-    _serve(folder, steps, processes, own=own)
+    _serve(folder, steps, processes, group, own=own)
     with FILE.reading(path) as file:
         return _loaded(file, path, processes.device, form)
 
 
-def _serve(folder: Path, steps: int, processes: ProcessGroup, *, own: bool) -> None:
+def _serve(folder: Path, steps: int, processes: ProcessGroup, group: Any, *, own: bool) -> None:
     """Sends far processes the files of a set, if this is process 0.
 
     Raises:
@@ -181,7 +188,7 @@ def _serve(folder: Path, steps: int, processes: ProcessGroup, *, own: bool) -> N
     problem: ValueError | None = None
     for far in processes.far if processes.rank == 0 else ():
         try:
-            transfer.send(partial(_copy, folder / part_of(steps, far if own else 0)), far)
+            transfer.send(partial(_copy, folder / part_of(steps, far if own else 0)), far, group)
         except ValueError as error:
             problem = error
     if problem is not None:
@@ -238,13 +245,16 @@ def find(folder: Path, processes: ProcessGroup, form: type = dict) -> Found | No
     sets = processes.broadcast(complete_sets(folder), 0)
     if not sets:
         _refuse_others(folder, processes)
+    group = transfer.group_of(processes) if sets else None
     for complete in sets:
         own = complete.world_size == processes.size
         problem, state = None, {}
-        try:
-            state = _fetch(folder, complete.steps, own, processes, form)
-        except ValueError as error:
-            problem = error
+        # Far ones wait for each other's files, longer than a message may take.
+        with processes.while_first_works():
+            try:
+                state = _fetch(folder, complete.steps, own, processes, form, group)
+            except ValueError as error:
+                problem = error
         fine = not processes.any(problem is not None)
         if fine:
             # Of one training and moment, whatever the names say.

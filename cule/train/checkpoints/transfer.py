@@ -3,21 +3,30 @@
 Process 0's machine has all files. Another process sends it what it saves, and gets it from there
 when a run is resumed: so a machine that is replaced, or whose number changes, takes nothing with
 it. A file goes in pieces, each after its length; 0 is the end, and FAILED an end without the rest.
-Only process 0 needs room on a disk, and each process memory for a piece.
+Only process 0 needs room on a disk. Who resumes has its whole file in memory for a moment.
 """
 
 from __future__ import annotations
 
 import io
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from cule.errors import Failed
+from cule.train.distributed.process_group import ProcessGroup
 
 PIECE_BYTES = 1 << 22
 FAILED = -1
+# Who waits for its turn may wait for as long as others take; one that is lost is the watchdog's.
+LONG = timedelta(days=30)
+
+
+def group_of(processes: ProcessGroup) -> Any:
+    """A process group for files alone; None: no process is far. All have to call it."""
+    return dist.new_group(backend="gloo", timeout=LONG) if processes.far else None
 
 
 class Outgoing(io.RawIOBase):

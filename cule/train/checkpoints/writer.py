@@ -9,21 +9,17 @@ from __future__ import annotations
 import secrets
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from cule.disk.files import delete_stale, replacing
 from cule.train.checkpoints import transfer
 from cule.train.checkpoints.checkpoint import FILE, MARK, delete_marks, delete_sets, part_of
 from cule.train.distributed.process_group import ProcessGroup
 
-# The thread may wait for its turn to send; a process that is lost meanwhile is the watchdog's.
-LONG = timedelta(days=30)
 ASKED_EVERY = 0.2  # seconds between two questions whether all files are written
 
 
@@ -56,9 +52,7 @@ class Writer:
         self.folder, self.processes = folder, processes
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         # The thread's messages are among themselves.
-        self._group: Any = None
-        if processes.far:
-            self._group = dist.new_group(backend="gloo", timeout=LONG)
+        self._group = transfer.group_of(processes)
         # The set that is being written: its steps, those of the set before, and the thread's work.
         self._begun: tuple[int, int | None, Future[None]] | None = None
 

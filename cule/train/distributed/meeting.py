@@ -23,6 +23,8 @@ from cule.train.distributed.ranks import address
 # How long one that keeps the store stays, so that the others read why it ends.
 FAREWELL_SECONDS = 1.0
 REFUSED = "refused"
+# How long one waits for a newer round where this one was refused.
+NEWER_SECONDS = 3.0
 POLL = 0.02  # seconds between two looks at the store
 _MOST_NAMED = 8
 
@@ -116,7 +118,7 @@ def _round_of_first(connected: dist.Store, rank: int, end: float) -> str:
 
     torchrun's store may still have that of a process 0 that has ended, which gives no answer.
     """
-    part, token = "", secrets.token_hex(8)
+    part, token, refused = "", secrets.token_hex(8), None
     while time.monotonic() < end:
         now = connected.get("round").decode() if connected.check(["round"]) else ""
         store = dist.PrefixStore(now, connected)
@@ -126,8 +128,13 @@ def _round_of_first(connected: dist.Store, rank: int, end: float) -> str:
         answer = f"answer to {rank}"
         if part and store.check([answer]) and store.get(answer).decode() == token:
             return part
+        # It may be that of processes before these, which torchrun has started again.
         if part and store.check([REFUSED]):
-            _raise_refused(store)
+            refused = refused or (part, time.monotonic())
+            if refused[0] != part:
+                refused = part, time.monotonic()
+            if time.monotonic() - refused[1] > NEWER_SECONDS:
+                _raise_refused(store)
         time.sleep(POLL)
     raise TimeoutError("process 0 has not come")
 

@@ -74,7 +74,9 @@ def _taken_from_slurm() -> bool:
     """
     named = os.environ.keys() >= {*ADDRESS}
     tasks = os.environ.get("SLURM_STEP_NUM_TASKS")
-    if tasks is None and (named or os.environ.get("SLURM_PROCID", "0") != "0"):
+    # Only the tasks of srun are steps.
+    in_step = "SLURM_STEP_ID" in os.environ or os.environ.get("SLURM_PROCID", "0") != "0"
+    if tasks is None and in_step:
         tasks = os.environ.get("SLURM_NTASKS")
     if tasks is None or tasks == "1":
         return False

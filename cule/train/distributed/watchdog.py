@@ -162,7 +162,10 @@ class Watchdog:
             self._end_by(broken)
             raise
         finally:
-            if self._beats is not None:
-                self._beats.stop() if kind is None else self._beats.leave()
+            if self._beats is not None and kind is not None:
+                self._beats.leave()
+            # Others may end at once.
             os.eventfd_write(self._stop, 1)
             self._thread.join()
+            if self._beats is not None and kind is None:
+                self._beats.stop()

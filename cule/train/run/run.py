@@ -305,6 +305,9 @@ class Run:
         self.saved_steps = self.trainer.steps
         same = "stop_at_score" not in changed and not any(n.startswith("eval_") for n in changed)
         self.standing.load_state_dict(state, evaluations=same)
+        if self.opening.deals:  # sums since the last line in the log are not dealt
+            done = self.trainer.frames, self.trainer.updates, self.standing.seconds
+            self.standing.logged = done
 
     # The loop -------------------------------------------------------------------------------------
 
@@ -315,7 +318,9 @@ class Run:
     @property
     def waiting(self) -> bool:
         """Whether more than one iteration of steps comes before the first update."""
-        return self.trainer.updates == 0 and self.trainer.lowered.start >= 2 * self.trainer.period
+        trainer = self.trainer
+        nothing = trainer.updates == trainer.dealt.updates
+        return nothing and trainer.lowered.start >= 2 * trainer.period
 
     @annotate.operation("logging")
     def show(self, frames: int) -> None:

@@ -27,6 +27,7 @@ from cule.train.distributed.die_with_parent import die_with_parent
 from cule.train.distributed.gpu_lock import environment_with
 from cule.train.logs.log import LOG, RESULT, parse_line
 from cule.train.logs.rows import is_result
+from cule.train.sweep.node import PATIENT
 
 OUTPUT = "output.log"
 TRACEBACK = "Traceback (most recent call last):"
@@ -85,7 +86,6 @@ class Job:
             ValueError: the name cannot be a folder's, there are no processes, or the command runs
                 no Python program or has options that the sweep adds.
         """
-        at_least(1, self, "processes")
         at_least(1, self, "processes")
         path = Path(self.name)
         if path.is_absolute() or not path.parts or ".." in path.parts:
@@ -275,5 +275,5 @@ def start(
         return subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=inherited,
             start_new_session=True, preexec_fn=partial(die_with_parent, os.getpid()),
-            env=environment_with(turns) | (only_gpus(numbers) if several else {}),
+            env=environment_with(turns) | PATIENT | (only_gpus(numbers) if several else {}),
         )  # fmt: skip

@@ -40,8 +40,10 @@ BROUGHT_BACK, MOST_BYTES = (RESULT, LOG, OUTPUT), 1 << 26
 POLL = 0.2
 # Seconds that a killed job of the same training, or the server of its lock, may take to give it up.
 LOCK_PATIENCE = 180.0
-# Seconds that a checkpoint may take when a queue ends the job.
+# Seconds that a checkpoint may take when a queue ends the job, and when the sweep does. torchrun
+# would kill its processes after half a minute.
 STOP_PATIENCE = 75.0
+PATIENT = {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "600"}
 REFUSED = 2
 
 
@@ -210,14 +212,19 @@ class Task:
             self.process = subprocess.Popen(
                 [sys.executable, *self.words], stdin=subprocess.DEVNULL, stdout=output,
                 stderr=output, pass_fds=[lock], start_new_session=True,
-                preexec_fn=end_with_parent, cwd=self.cwd if Path(self.cwd).is_dir() else None,
+                preexec_fn=end_with_parent, env=os.environ | PATIENT,
+                cwd=self.cwd if Path(self.cwd).is_dir() else None,
             )  # fmt: skip
         told = False
-        while self.process.poll() is None:
-            if not told and (self.stopped or asked()):
-                self.process.terminate()
-                told = True
-            time.sleep(POLL)
+        try:
+            while self.process.poll() is None:
+                if not told and (self.stopped or asked()):
+                    self.process.terminate()
+                    told = True
+                time.sleep(POLL)
+        except BaseException:  # of submitit, whose queue does not take the job back any more
+            self._end(STOP_PATIENCE)
+            raise
         return int(self.process.returncode)
 
     def _files(self) -> dict[str, bytes]:

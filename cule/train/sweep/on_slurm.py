@@ -20,8 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-import cloudpickle
-
 from cule.disk.files import content_of, replacing
 from cule.disk.forms import formed
 from cule.disk.json_lines import DAMAGE
@@ -70,6 +68,7 @@ class OnSlurm:
         options: Mapping[str, str] | None = None,
     ):  # fmt: skip
         with wanted_package("submitit"):
+            import cloudpickle
             import submitit
         self.submitit, self.cluster, self.device = submitit, cluster, device
         self.name = "slurm" if cluster == "slurm" else "submitit-local"
@@ -148,6 +147,7 @@ class OnSlurm:
         folder.mkdir(parents=True, exist_ok=True)
         record = folder.absolute() / node.SUBMITTED
         if (known := self._submitted(folder)) is not None:
+            (folder / node.STOP).unlink(missing_ok=True)  # asked for by a sweep that was killed
             outcome = known[1] / OUTCOME
             return SlurmHandle(self, self._found(*known), record, outcome, "is found again")
         # A folder of its own: submitit's names of files are numbers that may come again.
@@ -197,6 +197,7 @@ class SlurmHandle:
         self._status: int | None = None
         self._looked, self._known = 0.0, time.monotonic()
         self._ended: float | None = None
+        self._stopping = False
 
     def poll(self) -> int | None:
         """The exit status; None while it waits or runs. Asks submitit about once a second."""
@@ -224,6 +225,7 @@ class SlurmHandle:
             return
         if not self._job.paths.result_pickle.exists():
             self._wait(state, now)
+            self._leave(state)
             return
         self._ended = self._ended or now
         if now - self._ended >= GRACE:
@@ -255,17 +257,22 @@ class SlurmHandle:
     def terminate(self) -> None:
         """Asks the training to end; one that is in the queue leaves it."""
         (self._record.parent / node.STOP).touch()
-        if self.place is None and self._state() == "PENDING":
+        self._stopping = True
+        self._leave(self._state())
+
+    def _leave(self, state: str) -> None:
+        """Takes a job that is to stop from the queue, as soon as Slurm says that it is there."""
+        if self._stopping and self._status is None and state in ("PENDING", "REQUEUED"):
             self._job.cancel(check=False)
             self._finish(STOPPED, "")
 
     def kill(self) -> None:
         """Cancels the job, and waits a moment for its end."""
         self._job.cancel(check=False)
-        if self._executor.cluster == "local" and _runs(self._job.job_id):
-            os.kill(int(self._job.job_id), signal.SIGINT)
         end = time.monotonic() + END
         with suppress(OSError):
+            if self._executor.cluster == "local" and _runs(self._job.job_id):
+                os.kill(int(self._job.job_id), signal.SIGINT)
             while self.poll() is None and time.monotonic() < end:
                 time.sleep(0.1)
 

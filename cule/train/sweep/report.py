@@ -53,9 +53,15 @@ def entries_of(folder: Path) -> list[Entry]:
     ]
 
 
+def _without_seed(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of a training without the number of its seed."""
+    places = [place for place, word in enumerate(words) if word == "--seed"]
+    return tuple(word for place, word in enumerate(words) if place - 1 not in places)
+
+
 def _cells(entry: Entry) -> list[str]:
-    row = entry.row or {}
-    score = row["score"]
+    assert entry.row is not None, "only of what is finished"
+    row, score = entry.row, entry.row["score"]
     return [
         str(entry.folder), entry.name, str(row["algorithm"]), str(row["game"]),
         str(row.get("seed", ".")), f"{row['frames']:,}", f"{row['fps']:,.0f}",
@@ -93,7 +99,13 @@ def report(folders: Sequence[Path]) -> str:
                 f"{same} its score; the means have {known.folder / known.name} alone."
             )
     parts = [columns(HEAD, lines, left=4)] if lines else []
-    if table := summary([entry.row for entry in first.values() if entry.row is not None]):
+    done = [entry for entry in first.values() if entry.row is not None]
+    # Seeds of the same settings; these have the name of the first training with them.
+    named: dict[tuple[str, ...], str] = {}
+    for entry in done:
+        named.setdefault(_without_seed(entry.trained), str(entry.folder / entry.name))
+    names = [named[_without_seed(entry.trained)] for entry in done]
+    if table := summary([entry.row for entry in done if entry.row is not None], names):
         parts.append(table)
     parts += ["\n".join(twice)] if twice else []
     if left := [str(one.folder / one.name) for one in entries if one.trained not in first]:

@@ -78,7 +78,7 @@ class Sweep:
         if not jobs or not self.slots:
             raise InvalidValue(
                 "expected a training and a device or more, and one or more on each, got "
-                f"{len(jobs)} trainings, {len(devices)} devices and {per_device} on each"
+                f"{len(jobs)} trainings and {len(self.slots)} places"
             )
         for job in jobs:
             job.check()
@@ -144,7 +144,8 @@ class Sweep:
                 self._wait_for_others()
                 self._work(stopper, lock, show)
             finally:
-                for handle in self._running:  # only after an error
+                # Only after an error. What outlives the sweep is found again by the next one.
+                for handle in () if self.executor.adopts else self._running:
                     handle.kill()
                 self.executor.close()
         self.interrupted = stopper.wanted

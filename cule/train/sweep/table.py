@@ -108,14 +108,20 @@ class Live:
             self._file.write(f"{table(running)}\n{what_is_left(states)}\n")
 
 
-def summary(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Means over the seeds, by algorithm and game; empty without a result."""
-    by_game: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
+def summary(rows: Sequence[Mapping[str, Any]], settings: Sequence[str] | None = None) -> str:
+    """Means over the seeds, by algorithm and game; empty without a result.
+
+    Args:
+        rows: the results.
+        settings: the name of each row's settings, which then have a column and means of their own;
+            None: all have the same.
+    """
+    by_game: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for row, name in zip(rows, settings or [""] * len(rows), strict=True):
         if "error" not in row:
-            by_game[row["algorithm"], row["game"]].append(row)
+            by_game[row["algorithm"], row["game"], name].append(row)
     lines = []
-    for (algorithm, game), some in by_game.items():
+    for (algorithm, game, name), some in by_game.items():
         scores = [row["score"] for row in some if row["score"] is not None]
         lines.append([
             algorithm, game, str(len(some)), f"{mean(row['frames'] for row in some):,.0f}",
@@ -123,6 +129,8 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> str:
             f"{mean(row['seconds'] for row in some):,.1f}",
             _number(mean(scores) if scores else None, ",.2f"),
             _number(stdev(scores) if len(scores) > 1 else None, ",.2f"),
+            *([name] if settings else []),
         ])  # fmt: skip
     head = ["algorithm", "game", "seeds", "frames", "FPS", "seconds", "score", "deviation"]
+    head += ["settings of"] if settings else []
     return columns(head, lines, left=2) if lines else ""
