@@ -17,6 +17,8 @@ from cule.train.sweep.jobs import Job, start
 # For each training on a device so many others may be started or evaluated. If the CPU is slower
 # with evaluations than a device with trainings, the device waits only after so many.
 BESIDE = 4
+# The exit status of a program that a signal has stopped, as a shell has it of Ctrl-C.
+STOPPED = 130
 
 
 class Handle(Protocol):

@@ -21,14 +21,13 @@ from cule.errors import InvalidValue
 from cule.train.distributed import gpu_lock
 from cule.train.sweep import node
 from cule.train.sweep.cluster import identity_in, task_of, wanted_package
+from cule.train.sweep.executor import STOPPED
 from cule.train.sweep.jobs import Job
 
 NAMESPACE = "cule.train.sweep"
 # Seconds: for a connection, for the actors of a killed sweep to end, for which trainings wait at
 # least while no machine of the cluster could hold one, and between two looks at the machines.
 CONNECT, OTHERS, ROOM, LOOK = 10.0, 120.0, 300.0, 2.0
-# The exit status of what was stopped before it had a place.
-STOPPED = 130
 
 
 def address_of(given: str | None) -> str:

@@ -27,13 +27,12 @@ from cule.errors import InvalidValue
 from cule.train.distributed import gpu_lock
 from cule.train.sweep import node
 from cule.train.sweep.cluster import identity_in, task_of, wanted_package
+from cule.train.sweep.executor import STOPPED
 from cule.train.sweep.jobs import Job
 
 Cluster = Literal["slurm", "local"]
 # What submitit writes, in a sweep's folder, and there what came of a job.
 SUBMISSIONS, OUTCOME = "submitit", "outcome.json"
-# The exit status of what was stopped in the queue.
-STOPPED = 130
 # Seconds: between two looks at a job, after which a job of which Slurm knows nothing is lost, and
 # which a file system may take to show the result of a job that has ended.
 LOOK, UNKNOWN, GRACE = 1.0, 900.0, 15.0

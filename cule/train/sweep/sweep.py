@@ -22,14 +22,12 @@ from cule.errors import InvalidValue
 from cule.programs.results import command_line
 from cule.train.distributed.gpu_lock import lock_one_of
 from cule.train.run.stopper import Stopper
-from cule.train.sweep.executor import BESIDE, Executor, Handle, Local
+from cule.train.sweep.executor import BESIDE, STOPPED, Executor, Handle, Local
 from cule.train.sweep.jobs import Job, JobState, last_lines, result_in
 from cule.train.sweep.node import JOB_LOCK, SUBMITTED
 from cule.train.sweep.table import what_is_left
 
 JOBS, RESULTS, LOCK = "sweep.json", "results.jsonl", "sweep.lock"
-# The exit status of a program that a signal has stopped, as a shell has it of Ctrl-C.
-STOPPED = 130
 # A training that fails is started once more. One whose machine is lost has not failed.
 MOST_STARTS, MOST_LOSSES = 2, 10
 # Seconds: between two looks at the processes, between two at their logs, and how long the
