@@ -225,7 +225,7 @@ STATE = {
 NAMED = r"expected a program that ships with cule or that you name, got a checkpoint of {}: "
 ATTACKS = {
     "a program": ({"settings": "subprocess:Popen"}, NAMED.format("subprocess:Popen")),
-    "its imports": ({"settings": "cule.train.main:os.system"}, "no subclass of train.Args"),
+    "its imports": ({"settings": "cule.train.run.opening:os.system"}, "no subclass of train.Args"),
     "an algorithm": ({"program": "cule.train.command:run_program"}, "of train.Algorithm"),
     "settings as one": ({"program": "cule.train.settings:Args"}, "of train.Algorithm"),
     "a module": ({"program": "evil:Evil"}, NAMED.format("evil:Evil")),
