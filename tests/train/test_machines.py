@@ -99,10 +99,6 @@ def killed_at_random(of, tmp_path, kills, chosen):
     assert_as(run, whole(tmp_path, 3, **changes | {"resume": False}), 3)
 
 
-def test_run_goes_on_exactly_after_kills_on_any_machine(of, tmp_path):
-    killed_at_random(of, tmp_path, 1, random.Random(0))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_run_goes_on_exactly_after_20_kills_on_any_machine(seed, of, tmp_path):
