@@ -29,7 +29,7 @@ MOST_SECONDS = 1.0
 MISSED = 3
 # How long one that an error ends has to end with its own message, and others with theirs.
 PATIENCE_SECONDS = 5.0
-LEFT, ENDED = b"left", "ended"
+LEFT, ENDED, SILENT = b"left", "ended", "silent"
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Heartbeats:
         self._seen = [b""] * processes.size
         self._hear_all()
         self._broken: float | None = None
-        # What this process says beside its number: that it leaves, or that another one has ended.
+        # What this process says beside its number: that it leaves, or that another one is lost.
         self._leaves, self._ended = False, ""
-        self._heard_of: int | None = None
+        self._heard_of: Loss | None = None
         self._stop, self._wake, self._said = (threading.Event() for _ in range(3))
         self._thread = threading.Thread(target=self._beat, daemon=True)
         self._thread.start()
@@ -109,7 +109,8 @@ class Heartbeats:
                 self._seen[rank], self._heard[rank] = value, now
         self._contact = now
         if self._store.check([ENDED]):
-            self._heard_of = int(self._store.get(ENDED))
+            number, how = self._store.get(ENDED).decode().split()
+            self._heard_of = Loss((int(number),), ended=how == ENDED)
 
     def loss(self) -> Loss | None:
         """What is lost; None: nothing. It is to be called at each interval."""
@@ -117,8 +118,8 @@ class Heartbeats:
         if now - self._judged > MISSED * self.interval + PATIENCE_SECONDS:
             self._hear_all()  # this process was stopped, and could hear nobody
         self._judged = now
-        if self._heard_of is not None and self._heard_of != self.rank:
-            return Loss((self._heard_of,), ended=True)
+        if self._heard_of is not None and self._heard_of.ranks != (self.rank,):
+            return self._heard_of
         if self._broken is not None and now - self._broken > PATIENCE_SECONDS:
             return Loss(ended=True)
         if now - self._contact > self.timeout:
@@ -148,12 +149,16 @@ class Heartbeats:
         host = self.hosts[loss.ranks[0]]
         return "" if host == self.hosts[self.rank] else f" on {host}"
 
-    def tell(self, rank: int) -> None:
-        """Tells all that a process has ended; those that keep the store stay until all know it.
+    def tell(self, rank: int, *, ended: bool) -> None:
+        """Tells all what has become of a process; those that keep the store stay until all know it.
 
         Waits for the store, but not for long.
+
+        Args:
+            rank: the process.
+            ended: as of Loss.
         """
-        self._ended = str(rank)
+        self._ended = f"{rank} {ENDED if ended else SILENT}"
         self._say()
         if self.rank == 0 and not torchrun_has_store():
             time.sleep(MISSED * self.interval)

@@ -98,7 +98,7 @@ class Watchdog:
     def _end_after(self, rank: int | None) -> None:
         """Ends this process after the end of another one of this machine, or of torchrun."""
         if rank is not None and self._beats is not None:
-            self._beats.tell(rank)  # as other machines do not see it
+            self._beats.tell(rank, ended=True)  # as other machines do not see it
         self._end(
             f"expected {'torchrun' if rank is None else self._named((rank,))} to go on, but it has "
             f"ended, and so does process {self.processes.rank} ({self.processes.role})"
@@ -108,7 +108,8 @@ class Watchdog:
         """Ends this process when nothing is heard any more of others, or of the store."""
         assert self._beats is not None
         if loss.ranks:
-            self._beats.tell(loss.ranks[0])  # as this process may be all that others hear
+            # As this process may be all that others hear.
+            self._beats.tell(loss.ranks[0], ended=loss.ended)
         what = self._named(loss.ranks) + self._beats.where(loss)
         me = f"process {self.processes.rank} ({self.processes.role})"
         if loss.ended:
