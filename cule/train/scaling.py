@@ -140,6 +140,11 @@ def _line(points: Mapping[float, Sequence[float]]) -> tuple[float, float]:
     return float(begin), max(0.0, float(slope))
 
 
+def _gpus(row: Mapping[str, Any]) -> int:
+    """The GPUs of a training; none count as one."""
+    return row.get("num_gpus") or 1
+
+
 def usable(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The rows of finished trainings in which each GPU acts and learns.
 
@@ -189,7 +194,7 @@ def fit(rows: Sequence[Mapping[str, Any]], args: Args) -> Model:
     seconds: dict[float, list[float]] = {}
     updates: dict[float, list[float]] = {}
     for row in rows:
-        if (row.get("num_gpus") or 1) == 1:
+        if _gpus(row) == 1:
             envs, frames = row["num_envs"], row["num_envs"] * row["frameskip"]
             seconds.setdefault(envs, []).append(frames / row["fps"])
             updates.setdefault(envs, []).append(row["updates"] * frames / row["frames"])
@@ -238,7 +243,7 @@ def errors(model: Model, rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence for each measured number of envs and GPUs: what was measured and foretold."""
     measured: dict[tuple[int, int], list[float]] = {}
     for row in rows:
-        key = (row.get("num_gpus") or 1, row["num_envs"])
+        key = (_gpus(row), row["num_envs"])
         measured.setdefault(key, []).append(row["fps"])
     found = []
     for (gpus, envs), values in sorted(measured.items()):
@@ -262,9 +267,7 @@ def run(args: Args) -> None:
     at_least(0, args, "latency", "machine_latency")
     rows = usable(row for path in args.rows for row in read_rows(path))
     model = fit(rows, args)
-    num_envs = args.num_envs or max(
-        row["num_envs"] for row in rows if (row.get("num_gpus") or 1) == 1
-    )
+    num_envs = args.num_envs or max(row["num_envs"] for row in rows if _gpus(row) == 1)
     most = worth(model, num_envs, args.gain)
     sys.stdout.write(
         f"A step takes {1e3 * model.fixed:.3f} ms, and {1e6 * model.per_env:.3f} us for each env "

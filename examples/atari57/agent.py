@@ -33,6 +33,7 @@ from cule.train import watch
 from cule.train.checkpoints import checkpoint
 from cule.train.checks import at_least
 from cule.train.command import run_program
+from cule.train.distributed.ranks import rank_and_size
 from cule.train.evaluate import evaluation
 from cule.train.logs.log import LOG, RESULT
 from cule.train.logs.rows import append_row
@@ -106,7 +107,7 @@ class Args:
 
 def is_first() -> bool:
     """Whether this process is the first of those that torchrun has started, or the only one."""
-    return os.environ.get("RANK", "0") == "0"
+    return rank_and_size()[0] == 0
 
 
 def link_log(folder: Path) -> None:

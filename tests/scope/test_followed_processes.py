@@ -30,7 +30,7 @@ from cule.scope.recording import Recording
 from cule.scope.rows import json_rows
 from cule.scope.table import processes_table, report
 from tests.scope.planted import cells_of_iterations, check_cells
-from tests.support.waiting import repeat_until
+from tests.support.waiting import repeat_until, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 FORK = multiprocessing.get_context("fork")
@@ -220,8 +220,7 @@ def test_killed_worker_leaves_its_annotations_and_a_sentence(tmp_path):
         worker = FORK.Process(target=forever)
         worker.start()
         marks = tmp_path / f"main.{worker.pid}.marks.jsonl"
-        for _ in repeat_until(lambda: marks.exists() and marks.read_bytes().endswith(b"\n")):
-            pass
+        wait_for(lambda: marks.exists() and marks.read_bytes().endswith(b"\n"))
         os.kill(worker.pid, signal.SIGKILL)
         worker.join(60)
     (problem,) = recording.problems

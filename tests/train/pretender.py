@@ -7,10 +7,10 @@ ever ran beside itself (`twice`), and each part of its work (`work`).
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 from cule.train.sweep import Job
+from tests.support.waiting import wait_for
 
 PROGRAM = """
 import fcntl, json, os, signal, sys, time
@@ -95,12 +95,10 @@ def lives(pid: int) -> bool:
         return False
 
 
-def wait_for(condition, seconds: float = 120) -> None:
-    """Waits until a condition holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.05)
+def wait_for_checkpoints(process, folder: Path, count: int) -> None:
+    """Waits until so many trainings have a checkpoint of 200 steps, or a sweep's process ends."""
+    pattern = "t-*/checkpoints/200.complete"
+    wait_for(lambda: process.poll() is not None or len(list(folder.glob(pattern))) == count)
 
 
 def check_once(folder: Path, count: int, frames: int = 500) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cule.train.sweep import Job, Sweep, jobs, sweep
+from cule.train.sweep import Job, Sweep, jobs, node, sweep
 from cule.train.sweep.jobs import JobState
 from cule.train.sweep.table import Live, summary
 
@@ -349,7 +349,7 @@ def test_summary_has_mean_and_deviation_over_seeds():
 
 
 def test_traceback_of_a_failed_training_shows_the_last_line_of_its_own(tmp_path):
-    (tmp_path / jobs.OUTPUT).write_text(
+    (tmp_path / node.OUTPUT).write_text(
         "Training\n"
         f"{jobs.TRACEBACK}\n"
         f'  File "{jobs.__file__}", line 3, in iterate\n    loss()\n'

@@ -13,7 +13,7 @@ import pytest
 import torch
 from training_runs import children_of, one_thread_each
 
-from cule.train.sweep import Job, Sweep, jobs, report, sweep
+from cule.train.sweep import Job, Sweep, jobs, node, report, sweep
 from cule.train.sweep.__main__ import main
 from cule.train.sweep.executor import Local
 from cule.train.sweep.placing import HONOURED, Placing, device_of, executor_of
@@ -77,7 +77,7 @@ def test_two_processes_train_together_killed_and_started_again(tmp_path):
 
 
 def test_failed_training_of_two_processes_shows_its_own_sentence(tmp_path):
-    (tmp_path / jobs.OUTPUT).write_text(
+    (tmp_path / node.OUTPUT).write_text(
         "ppo: expected a game, got none\n"
         "W1129 12:59:33.65 188 torch/distributed/elastic/multiprocessing/api.py:1028] Sending pro\n"
         "E1129 12:59:33.87 188 torch/distributed/elastic/multiprocessing/api.py:1002] failed "
@@ -218,6 +218,7 @@ def swept(folder, trained, scores):
 def test_report_has_one_table_and_tells_what_is_twice(tmp_path, monkeypatch, capsys):
     one, two = tmp_path / "one", tmp_path / "two"
     words = {f"pong-{seed}": ["-m", "p", "--seed", str(seed)] for seed in range(4)}
+    words["pong-2"] = ["-m", "p", "--seed=2"]
     swept(one, {name: words[name] for name in ("pong-0", "pong-1")}, {"pong-0": 1.0, "pong-1": 3.0})
     swept(two, {name: words[name] for name in ("pong-1", "pong-2", "pong-3")},
           {"pong-1": 7.0, "pong-2": 5.0})  # fmt: skip

@@ -13,6 +13,7 @@ import pytest
 
 from cule.train.sweep import Sweep, node
 from cule.train.sweep.placing import Placing, executor_of
+from tests.support.waiting import wait_for
 
 ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster  # noqa: E402
@@ -90,12 +91,7 @@ def test_sweep_killed_and_started_again_trains_nothing_twice(tmp_path, program, 
     with subprocess.Popen(
         words, cwd=ROOT, env=pretender.environment(), stderr=subprocess.PIPE, text=True
     ) as process:
-        pretender.wait_for(
-            lambda: (
-                process.poll() is not None
-                or len(list(folder.glob("t-*/checkpoints/200.complete"))) == 3
-            )
-        )
+        pretender.wait_for_checkpoints(process, folder, 3)
         process.send_signal(signal.SIGKILL)
         process.communicate()
     before = [pretender.starts(folder / f"t-{n}") for n in range(3)]
@@ -125,7 +121,7 @@ def test_sweep_stopped_lets_trainings_write_a_checkpoint(tmp_path, program, clus
         words, cwd=ROOT, env=pretender.environment(), stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        pretender.wait_for(
+        wait_for(
             lambda: (
                 process.poll() is not None
                 or len(list(folder.glob("t-*/checkpoints/200.complete"))) == 4
@@ -230,7 +226,7 @@ def test_sweep_of_twelve_trainings_survives_the_loss_of_a_node(tmp_path, cluster
                 len(done) >= 3 and len(saved - {path.parent for path in done}) == 2
             )
 
-        pretender.wait_for(in_the_middle, 600)
+        wait_for(in_the_middle, 600)
         lose_one(cluster)
         _, error = process.communicate(timeout=900)
     assert process.returncode == 0, error

@@ -21,6 +21,7 @@ import pytest
 from cule.train.sweep import Sweep, node
 from cule.train.sweep.placing import Placing, executor_of
 from examples.atari57 import run
+from tests.support.waiting import wait_for
 
 pytest.importorskip("submitit")
 from cule.train.sweep import on_slurm
@@ -116,12 +117,7 @@ def test_sweep_killed_finds_its_jobs_again(tmp_path, program):
     """They go on meanwhile, and none is started twice."""
     folder = tmp_path / "runs"
     with driver(program, folder, 2, 1500, "0.3") as process:
-        pretender.wait_for(
-            lambda: (
-                process.poll() is not None
-                or len(list(folder.glob("t-*/checkpoints/200.complete"))) == 2
-            )
-        )
+        pretender.wait_for_checkpoints(process, folder, 2)
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert all(pretender.lives(pretender.starts(folder / f"t-{n}")[0]) for n in range(2))
@@ -139,7 +135,7 @@ def test_sweep_killed_before_it_knew_its_job_trains_once(tmp_path, program):
     """Its file is not there: a second job comes, waits for the first, and trains nothing."""
     folder = tmp_path / "runs"
     with driver(program, folder, 1, 1000, "0.3") as process:
-        pretender.wait_for(lambda: process.poll() is not None or pretender.starts(folder / "t-0"))
+        wait_for(lambda: process.poll() is not None or pretender.starts(folder / "t-0"))
         process.send_signal(signal.SIGKILL)
         process.wait()
     (folder / "t-0" / node.SUBMITTED).unlink()
@@ -154,12 +150,7 @@ def test_sweep_killed_before_it_knew_its_job_trains_once(tmp_path, program):
 def test_sweep_stopped_lets_jobs_write_a_checkpoint(tmp_path, program):
     folder = tmp_path / "runs"
     with driver(program, folder, 2, 100000, "0.2") as process:
-        pretender.wait_for(
-            lambda: (
-                process.poll() is not None
-                or len(list(folder.glob("t-*/checkpoints/200.complete"))) == 2
-            )
-        )
+        pretender.wait_for_checkpoints(process, folder, 2)
         process.send_signal(signal.SIGINT)
         process.wait(timeout=120)
     told, error = ((tmp_path / name).read_text() for name in ("told", "error"))
@@ -193,7 +184,7 @@ def test_job_that_is_killed_is_lost_and_goes_on(tmp_path, program, monkeypatch):
                 if mine and beside:
                     os.kill(int(path.parent.name), signal.SIGKILL)
             (training,) = pretender.starts(tmp_path / "t-0")
-            pretender.wait_for(lambda: not pretender.lives(training))
+            wait_for(lambda: not pretender.lives(training))
             assert not (tmp_path / "t-0" / "result.jsonl").exists()
 
     (row,) = made.run(kill)

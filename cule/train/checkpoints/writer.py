@@ -18,9 +18,7 @@ import torch
 from cule.disk.files import delete_stale, replacing
 from cule.train.checkpoints import transfer
 from cule.train.checkpoints.checkpoint import FILE, MARK, delete_marks, delete_sets, part_of
-from cule.train.distributed.process_group import ProcessGroup
-
-ASKED_EVERY = 0.2  # seconds between two questions whether all files are written
+from cule.train.distributed.process_group import ASKED_EVERY, ProcessGroup
 
 
 def on_host(state: Any) -> Any:

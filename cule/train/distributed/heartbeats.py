@@ -29,7 +29,8 @@ MOST_SECONDS = 1.0
 MISSED = 3
 # How long one that an error ends has to end with its own message, and others with theirs.
 PATIENCE_SECONDS = 5.0
-LEFT, ENDED, SILENT = b"left", "ended", "silent"
+# What a process says when it leaves; the key for one that is lost, and the words for how.
+LEFT, LOST, ENDED, SILENT = b"left", "lost", "ended", "silent"
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Heartbeats:
         self._hear_all()
         self._broken: float | None = None
         # What this process says beside its number: that it leaves, or that another one is lost.
-        self._leaves, self._ended = False, ""
+        self._leaves, self._lost = False, ""
         self._heard_of: Loss | None = None
         self._stop, self._wake, self._said = (threading.Event() for _ in range(3))
         self._thread = threading.Thread(target=self._beat, daemon=True)
@@ -88,7 +89,7 @@ class Heartbeats:
         count = 0
         while not self._stop.is_set():
             count += 1
-            last = self._leaves or bool(self._ended)
+            last = self._leaves or bool(self._lost)
             try:
                 self._talk(LEFT.decode() if self._leaves else str(count))
                 self._broken = None
@@ -100,16 +101,16 @@ class Heartbeats:
             self._wake.clear()
 
     def _talk(self, own: str) -> None:
-        if self._ended:
-            self._store.set(ENDED, self._ended)
+        if self._lost:
+            self._store.set(LOST, self._lost)
         self._store.set(self._keys[self.rank], own)
         values, now = self._store.multi_get(self._keys), time.monotonic()
         for rank, value in enumerate(values):
             if value != self._seen[rank]:
                 self._seen[rank], self._heard[rank] = value, now
         self._contact = now
-        if self._store.check([ENDED]):
-            number, how = self._store.get(ENDED).decode().split()
+        if self._store.check([LOST]):
+            number, how = self._store.get(LOST).decode().split()
             self._heard_of = Loss((int(number),), ended=how == ENDED)
 
     def loss(self) -> Loss | None:
@@ -158,7 +159,7 @@ class Heartbeats:
             rank: the process.
             ended: as of Loss.
         """
-        self._ended = f"{rank} {ENDED if ended else SILENT}"
+        self._lost = f"{rank} {ENDED if ended else SILENT}"
         self._say()
         if self.rank == 0 and not torchrun_has_store():
             time.sleep(MISSED * self.interval)

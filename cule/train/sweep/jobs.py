@@ -27,9 +27,8 @@ from cule.train.distributed.die_with_parent import die_with_parent
 from cule.train.distributed.gpu_lock import environment_with
 from cule.train.logs.log import LOG, RESULT, parse_line
 from cule.train.logs.rows import is_result
-from cule.train.sweep.node import PATIENT
+from cule.train.sweep.node import OUTPUT, PATIENT
 
-OUTPUT = "output.log"
 TRACEBACK = "Traceback (most recent call last):"
 # Options that a sweep adds to a command, which a job must not have.
 ADDED = ("folder", "device", "resume", "overwrite")

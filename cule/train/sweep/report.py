@@ -55,8 +55,11 @@ def entries_of(folder: Path) -> list[Entry]:
 
 def _without_seed(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words of a training without the number of its seed."""
-    places = [place for place, word in enumerate(words) if word == "--seed"]
-    return tuple(word for place, word in enumerate(words) if place - 1 not in places)
+    before = ("", *words)
+    return tuple(
+        word for last, word in zip(before, words, strict=False)
+        if last != "--seed" and word.partition("=")[0] != "--seed"
+    )  # fmt: skip
 
 
 def _cells(entry: Entry) -> list[str]:
