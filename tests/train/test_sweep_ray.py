@@ -121,12 +121,7 @@ def test_sweep_stopped_lets_trainings_write_a_checkpoint(tmp_path, program, clus
         words, cwd=ROOT, env=pretender.environment(), stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        wait_for(
-            lambda: (
-                process.poll() is not None
-                or len(list(folder.glob("t-*/checkpoints/200.complete"))) == 4
-            )
-        )
+        pretender.wait_for_checkpoints(process, folder, 4)
         process.send_signal(signal.SIGINT)
         told, error = process.communicate(timeout=120)
     assert told == f"{['stopped'] * 5} True\n", error
