@@ -1,15 +1,18 @@
-"""The bias of the correction, as in RL-Scope's figure 11.
+"""The bias of the correction, as in RL-Scope's figure 11, and that of each operation.
 
 A command runs uninstrumented and instrumented, in turns. The corrected time of the instrumented
-runs is compared with the uninstrumented time. What calibrates is never what is compared.
+runs is compared with the uninstrumented time. What calibrates is never what is compared. Between
+the two are runs in which only the begins and ends of operations are noted, a microsecond each: they
+say how long the main thread is in each operation without all other instruments.
 """
 
 from __future__ import annotations
 
 import shlex
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,7 +20,7 @@ import torch
 from cule.devices.device import default_device
 from cule.programs.results import PROFILER, commit, machine, now
 from cule.scope import calibration
-from cule.scope.analysis import analyse
+from cule.scope.analysis import Analysed, analyse
 from cule.scope.calibration import change, interval
 from cule.scope.costs import Costs
 from cule.scope.events import UNATTRIBUTED
@@ -29,20 +32,19 @@ MOST_BIAS = 0.16
 
 
 @dataclass
-class Bias:
+class Compared:
     """Milliseconds an iteration; each list has one for each turn.
 
     Attributes:
-        uninstrumented: without any recording but the window's length.
+        uninstrumented: without any recording but the window's length; of an operation, with no
+            instrument but that for operations.
         instrumented: while everything is recorded.
         corrected: the same without the book-keeping, by calculation.
-        unattributed: the share of the corrected time that no operation has, at the last turn.
     """
 
-    uninstrumented: list[float]
-    instrumented: list[float]
-    corrected: list[float]
-    unattributed: float
+    uninstrumented: list[float] = field(default_factory=list)
+    instrumented: list[float] = field(default_factory=list)
+    corrected: list[float] = field(default_factory=list)
 
     @property
     def inflation(self) -> float:
@@ -63,8 +65,42 @@ class Bias:
         return interval(self.uninstrumented, self.corrected)
 
 
+@dataclass
+class Bias(Compared):
+    """The bias of a program's iterations.
+
+    Attributes:
+        unattributed: the share of the corrected time that no operation has, at the last turn.
+        operations: the same of each operation that the main thread was in in all windows.
+    """
+
+    unattributed: float = 0.0
+    operations: dict[str, Compared] = field(default_factory=dict)
+
+
 # What is compared: the windows at the end of a turn.
-COMPARED: tuple[Kind, Kind] = ((), INSTRUMENTS)
+COMPARED: tuple[Kind, ...] = ((), ("annotations",), INSTRUMENTS)
+
+
+def times_of_operations(analysed: Analysed) -> dict[str, float]:
+    """Milliseconds of an iteration in which a process's main thread is in each operation itself."""
+    process, found = analysed.process, defaultdict[str, float](float)
+    for key, nanoseconds in analysed.lanes[0].owners.spent(process.start, process.end):
+        found[key.operation] += nanoseconds / 1e6 / max(process.iterations, 1)
+    return found
+
+
+def _add_operations(bias: Bias, turns: Sequence[Sequence[Mapping[str, float]]]) -> None:
+    """Adds the operations that all windows have.
+
+    Args:
+        bias: gets them.
+        turns: of each turn their milliseconds, uninstrumented, instrumented and corrected.
+    """
+    for name in dict.fromkeys(name for turn in turns for times in turn for name in times):
+        if all(times.get(name, 0) > 0 for turn in turns for times in turn):
+            lists = zip(*([times[name] for times in turn] for turn in turns), strict=True)
+            bias.operations[name] = Compared(*map(list, lists))
 
 
 def check(
@@ -88,27 +124,42 @@ def check(
     if loops is not None:
         costs = calibration.fitted(loops, program, [turn[: len(before)] for turn in measured])
     count = program.iterations[1] - program.iterations[0]
-    bias = Bias([], [], [], 0.0)
-    for *_, plain, instrumented in measured:
+    bias, turns_of_operations = Bias(), []
+    for *_, plain, marked, instrumented in measured:
         bias.uninstrumented.append(1e3 * plain.seconds / count)
         bias.instrumented.append(1e3 * instrumented.seconds / count)
+        within = times_of_operations(analyse(instrumented))
         analysed = analyse(instrumented, costs)
         bias.corrected.append(1e3 * analysed.seconds / count)
+        of_operations = times_of_operations(analyse(marked, costs))
+        turns_of_operations.append((of_operations, within, times_of_operations(analysed)))
         lost = sum(
             float(spent)
             for (key, _, _), spent in analysed.cells[0].nanoseconds.items()
             if key.operation == UNATTRIBUTED
         )
         bias.unattributed = lost / 1e9 / analysed.seconds
+    _add_operations(bias, turns_of_operations)
     return bias
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [round(value, 5) for value in values]
+
+
+def _columns(compared: Compared) -> dict[str, Any]:
+    """All tries, and what comes of them."""
+    return {
+        "uninstrumented_milliseconds": _rounded(compared.uninstrumented),
+        "instrumented_milliseconds": _rounded(compared.instrumented),
+        "corrected_milliseconds": _rounded(compared.corrected),
+        "inflation": round(compared.inflation, 4), "bias": round(compared.bias, 4),
+        "bias_interval": _rounded(compared.interval),
+    }  # fmt: skip
 
 
 def row_of(bias: Bias, program: Program) -> dict[str, Any]:
     """The row of results of a check."""
-
-    def rounded(values: Sequence[float]) -> list[float]:
-        return [round(value, 5) for value in values]
-
     device = torch.device(default_device())
     first, end = program.iterations
     words = ["python", "-m", "cule.scope", "check", *["--together"] * program.together,
@@ -116,13 +167,26 @@ def row_of(bias: Bias, program: Program) -> dict[str, Any]:
     return {
         "commit": commit(), "date": now(), "system": PROFILER, "mode": "profiling-bias",
         **machine(device, torch.get_num_threads()), "torch": torch.__version__,
-        "command": shlex.join(words),
-        "uninstrumented_milliseconds": rounded(bias.uninstrumented),
-        "instrumented_milliseconds": rounded(bias.instrumented),
-        "corrected_milliseconds": rounded(bias.corrected), "inflation": round(bias.inflation, 4),
-        "bias": round(bias.bias, 4), "bias_interval": rounded(bias.interval),
+        "command": shlex.join(words), **_columns(bias),
         "unattributed": round(bias.unattributed, 4),
+        "operations": {name: _columns(one) for name, one in bias.operations.items()},
     }  # fmt: skip
+
+
+def _operation_lines(bias: Bias) -> list[str]:
+    """A table of the operations, the longest first."""
+    middle = {name: statistics.median(one.uninstrumented) for name, one in bias.operations.items()}
+    names = sorted(middle, key=lambda name: -middle[name])
+    widths = max((len(name) for name in names), default=0)
+    lines = []
+    for name in names:
+        one, (low, high) = bias.operations[name], bias.operations[name].interval
+        lines.append(
+            f"{name:<{widths}} {middle[name]:10.3f} ms, corrected "
+            f"{statistics.median(one.corrected):10.3f}: {100 * one.bias:+.1f}% "
+            f"({100 * low:+.1f} to {100 * high:+.1f})"
+        )
+    return lines
 
 
 def sentence(bias: Bias) -> str:
@@ -132,10 +196,12 @@ def sentence(bias: Bias) -> str:
         for values in (bias.uninstrumented, bias.instrumented, bias.corrected)
     )
     low, high = bias.interval
-    return (
-        f"uninstrumented {plain:10.3f} ms an iteration\n"
-        f"instrumented   {within:10.3f} ms: {100 * bias.inflation:+.1f}%\n"
+    return "\n".join([
+        f"uninstrumented {plain:10.3f} ms an iteration",
+        f"instrumented   {within:10.3f} ms: {100 * bias.inflation:+.1f}%",
         f"corrected      {corrected:10.3f} ms: {100 * bias.bias:+.1f}%, the bias "
-        f"({100 * low:+.1f} to {100 * high:+.1f})\n"
-        f"unattributed   {100 * bias.unattributed:10.1f} %"
-    )
+        f"({100 * low:+.1f} to {100 * high:+.1f})",
+        f"unattributed   {100 * bias.unattributed:10.1f} %",
+        *(["", "main thread's time in each operation:", *_operation_lines(bias)]
+          if bias.operations else []),
+    ])  # fmt: skip

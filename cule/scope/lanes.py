@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,6 +84,12 @@ class Owners:
     def at(self, time: int) -> Key:
         """The owner at a time."""
         return self.keys[bisect.bisect_right(self.times, time) - 1]
+
+    def spent(self, start: int, end: int) -> Iterator[tuple[Key, int]]:
+        """Each owner's nanoseconds within a window, one change of owners after the other."""
+        for key, begun, ended in zip(self.keys, self.times, [*self.times[1:], end], strict=True):
+            if (length := min(ended, end) - max(begun, start)) > 0:
+                yield key, length
 
 
 @dataclass

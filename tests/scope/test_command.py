@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from cule import scope
 from cule.scope import __main__ as program
 from cule.scope import calibration, check
+from cule.scope.analysis import analyse
 from cule.scope.calibration import fit, interval, noise, scaled
 from cule.scope.costs import Costs
+from cule.scope.events import Mark
 from cule.scope.instruments import INSTRUMENTS
 from cule.scope.program import program_of
 from cule.scope.recording import Recording
@@ -153,6 +156,8 @@ def test_check_says_how_near_the_corrected_time_is(tmp_path, capsys):
     assert "the bias" in capsys.readouterr().out
     row = json.loads(rows.read_text())
     assert len(row["uninstrumented_milliseconds"]) == len(row["corrected_milliseconds"]) == 2
+    asleep = row["operations"]["sleep"]["uninstrumented_milliseconds"]
+    assert len(asleep) == 2 and min(asleep) >= 1
 
 
 def test_check_of_a_command_that_fails_is_a_sentence(script, capsys):
@@ -174,6 +179,37 @@ def test_bias_is_that_of_the_median_turn():
     assert row["command"] == "python -m cule.scope check --iterations 2:4 -- -m train"
     assert row["bias_interval"] == pytest.approx([-0.025, 0.1])
     assert "+10.0%, the bias (-2.5 to +10.0)" in check.sentence(bias)
+
+
+def test_times_of_operations_are_those_of_the_main_thread():
+    millisecond = 1_000_000
+    within = marks(
+        (2 * millisecond, 9 * millisecond, "learn"), (4 * millisecond, 5 * millisecond, "log")
+    )
+    ends = [Mark(10 * millisecond, False, "iteration", "")] * 2
+    found = check.times_of_operations(
+        analyse(process(11 * millisecond, [*within, *ends], start=1 * millisecond))
+    )
+    # Of two iterations.
+    assert found == {scope.UNATTRIBUTED: 1.5, "learn": 3.0, "log": 0.5}
+
+
+def test_bias_of_each_operation_that_all_windows_have():
+    bias = check.Bias([10.0] * 2, [14.0] * 2, [10.0] * 2)
+    turns = [
+        ({"act": 4.0, "learn": 6.0}, {"act": 7.0, "learn": 7.0}, {"act": 5.0, "learn": 5.0}),
+        ({"act": 4.0, "learn": 6.0, "log": 1.0}, {"act": 7.0, "learn": 7.0},
+         {"act": 5.0, "learn": 4.5}),
+    ]  # fmt: skip
+    check._add_operations(bias, turns)
+    assert set(bias.operations) == {"act", "learn"}
+    assert bias.operations["act"].bias == pytest.approx(0.25)
+    assert bias.operations["learn"].corrected == [5.0, 4.5]
+    first, second = check.sentence(bias).splitlines()[-2:]
+    assert first.split()[:2] == ["learn", "6.000"] and "-20.8% (-25.0 to -16.7)" in first
+    assert second.split()[:2] == ["act", "4.000"] and "+25.0%" in second
+    columns = check.row_of(bias, Program(["-m", "train"], (2, 4)))["operations"]["act"]
+    assert columns["instrumented_milliseconds"] == [7.0, 7.0]
 
 
 @pytest.mark.parametrize(
