@@ -118,7 +118,8 @@ class Algorithm(Generic[A]):
         Args:
             args: the settings.
             num_envs: how many envs this process plays.
-            device: the device of the observations.
+            device: the device of the training. Envs whose observations are on another one get their
+                actions there, and what they return is copied.
 
         Returns:
             A vector env with AtariEnv's `reset` and `step`, in NEXT_STEP mode; None: the training

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from on_atari import WRITTEN
 from training_runs import assert_same, saved
+from walker import Corridor, Walker
 
 from cule import train
 from examples.dqn import dqn
@@ -52,3 +53,34 @@ def test_captured_it_learns_the_same(name, tmp_path):
         assert row["updates"] > 5
     assert_same(saved(tmp_path / "graphs"), saved(tmp_path / "again"))
     assert_same(saved(tmp_path / "one"), saved(tmp_path / "graphs"))
+
+
+class OnGpu(Corridor):
+    """Takes and returns tensors on the GPU."""
+
+    def reset(self, *, seed):
+        return super().reset(seed=seed)[0].cuda(), {}
+
+    def step(self, actions):
+        assert actions.is_cuda
+        *results, infos = super().step(actions.cpu())
+        return *(result.cuda() for result in results), infos
+
+
+class OnCpu(Corridor):
+    """Takes and returns tensors on the CPU, whatever learns."""
+
+    def step(self, actions):
+        assert actions.device.type == "cpu"
+        return super().step(actions)
+
+
+def test_envs_on_the_cpu_are_trained_on_a_gpu(tmp_path):
+    for kind in (OnGpu, OnCpu):
+        made = classmethod(lambda cls, args, num_envs, device, kind=kind: kind(num_envs))
+        args = train.Args(
+            device="cuda", num_envs=8, total_frames=8 * 4 * 40, folder=tmp_path / kind.__name__,
+            deterministic=True, progress=False, plot=False, tensorboard=False, eval_episodes=0,
+        )  # fmt: skip
+        assert train.train(type("Walks", (Walker,), {"environment": made}), args)["updates"] > 5
+    assert_same(saved(tmp_path / "OnGpu"), saved(tmp_path / "OnCpu"))

@@ -154,6 +154,7 @@ class Collector:
     def reset(self, seed: int) -> torch.Tensor:
         """Resets all envs; returns the first observations."""
         frames = check_reset(self.env.reset(seed=seed), self.num_envs)
+        self._env_device = frames.device
         self.episodes.begin()
         return frames.to(self.device)
 
@@ -182,15 +183,13 @@ class Collector:
             Observations, rewards to learn from, terminated, and started: whether the step reset the
             env.
         """
-        if self.async_envs is not None:
-            actions = actions.cpu()
-        stepped = self.env.step(actions)
+        stepped = self.env.step(actions.to(self._env_device))
         if not isinstance(self.env, cule.AtariEnv):
             check_step(stepped, self.first)
         *results, infos = stepped
-        if self.async_envs is not None:
+        if self._env_device != self.device:
             results = [result.to(self.device) for result in results]
-            infos = {name: infos[name].to(self.device) for name in INFOS}
+            infos = {name: infos[name].to(self.device) for name in INFOS if name in infos}
         frames, rewards, terminated, truncated = results
         started = self.episodes.follow(rewards, terminated, truncated, infos)
         return frames, self._learned(rewards, infos), terminated, started
