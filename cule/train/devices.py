@@ -29,10 +29,16 @@ def multiprocessors_of(device: torch.device, sharing: int) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count // sharing
 
 
-def compute_deterministically() -> None:
-    """Lets cuDNN use only algorithms that give the same numbers each time.
+def choose_algorithms(*, repeatable: bool, bounded: bool) -> None:
+    """Says how cuDNN chooses its algorithms; by default it tries them, and takes the fastest.
 
-    By default it chooses the fastest by trying them, and some add up gradients in any order.
+    Args:
+        repeatable: only those that give the same numbers each time. Some others add up gradients in
+            any order.
+        bounded: do not try them. For that torch makes a workspace as large as that of the largest,
+            whose size nothing bounds: hundreds of MB for a small network.
     """
-    torch.backends.cudnn.benchmark = False
-    torch.backends.cudnn.deterministic = True
+    if repeatable or bounded:
+        torch.backends.cudnn.benchmark = False
+    if repeatable:
+        torch.backends.cudnn.deterministic = True

@@ -11,7 +11,7 @@ from cule.engine import fewest_multiprocessors
 from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.dealing import Dealt
-from cule.train.devices import compute_deterministically, multiprocessors_of
+from cule.train.devices import choose_algorithms, multiprocessors_of
 from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
 from cule.train.distributed.gpu_lock import trainings_at_once
 from cule.train.distributed.process_group import ProcessGroup
@@ -113,8 +113,9 @@ class Trainer:
         self.collector = self._make_collector(learning, each, env_seed, number * each)
         self.autotuner = self._make_autotuner()
         torch.manual_seed(self.args.seed)
-        if self.args.deterministic:
-            compute_deterministically()
+        choose_algorithms(
+            repeatable=self.args.deterministic, bounded=self.args.memory_budget is not None
+        )
         self.nets = make_networks(algorithm, processes)
         optimizers = Optimizers(algorithm, self.nets)
         self.unread = self.nets.unread | optimizers.unread

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import continuous
 import pytest
 from on_atari import WRITTEN
 from training_runs import assert_same, saved
@@ -37,6 +38,7 @@ KINDS = {
         ppo.PPO, ppo.Args,
         {"num_steps": 8, "minibatch_size": 64, "model": "lstm", "width": 0.25},
     ),
+    "vectors as actions": (continuous.SAC, continuous.Args, {"n_step": 3}),
     "lag": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 64, "lag": 1, "width": 0.25}),
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 
 import pytest
 import torch
@@ -105,6 +106,19 @@ def test_what_is_saved_for_gradients_counts_until_they_are_computed():
         torch.autograd.grad(loss, weights)
         assert peak.bytes == 4
     assert peak.peak > 8000
+
+
+def test_what_is_saved_leaves_nothing_behind_where_no_gradient_is_computed():
+    """The results of exp and relu are saved for their gradients; that of detach is used alone."""
+    weight, results = torch.ones(100, requires_grad=True), []
+    with PeakBytes() as peak, peak.saving():
+        for function in (torch.exp, torch.relu, torch.tanh):
+            result = function(weight)
+            results.append(weakref.ref(result))
+            kept = result.detach()
+            del result
+        assert peak.bytes == 400
+    assert [result() for result in results] == [None] * 3 and kept.sum() > 0
 
 
 def test_what_each_row_needs_is_the_difference_of_two_calls():

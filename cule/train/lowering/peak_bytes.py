@@ -69,10 +69,14 @@ class PeakBytes(TorchDispatchMode):
     def saving(self) -> torch.autograd.graph.saved_tensors_hooks:
         """A context in which what is saved for gradients counts until these are computed.
 
-        torch saves results of operations as tensors of its own with the same memory.
+        torch saves results of operations as tensors of its own with the same memory. They must not
+        lead back to their operation, which would keep both, and the weights' places in gradients
+        with their streams, for ever where no gradient is computed.
         """
 
         def saved(tensor: torch.Tensor) -> torch.Tensor:
+            if tensor.grad_fn is not None:
+                return tensor.detach()  # which is dispatched, and counts
             for one, storage in _storages(tensor):
                 if storage._cdata in self._used:
                     self._used[storage._cdata][0] += 1
