@@ -128,10 +128,21 @@ def make_optimizer(
         ValueError: it is no optimizer of these weights, or ignores a setting that was set.
     """
     optimizer, unread = reading(
-        algorithm, OPTIMIZER, lambda: algorithm.optimizer(weights.parameters)
+        algorithm, OPTIMIZER, lambda: _optimizer_of(algorithm, weights.parameters)
     )
-    check_optimizer(optimizer, weights.parameters)
     return optimizer, frozenset(unread)
+
+
+def _optimizer_of(
+    algorithm: Algorithm[Any], parameters: list[nn.Parameter]
+) -> torch.optim.Optimizer:
+    optimizer = algorithm.optimizer(parameters)
+    check_optimizer(optimizer, parameters)
+    for group in optimizer.param_groups:
+        # A CUDA graph holds a step of torch's optimizers if they count their steps on the GPU.
+        if "capturable" in group and all(p.is_cuda for p in group["params"]):
+            group["capturable"] = True
+    return optimizer
 
 
 class Optimizers:
@@ -159,8 +170,7 @@ class Optimizers:
             own = {p for name in key for p in self._nets.trained[name].parameters()}
             both = zip(weights.used, weights.parameters, strict=True)
             parameters = [parameter for used, parameter in both if used in own]
-            self._made[key] = self._algorithm.optimizer(parameters)
-            check_optimizer(self._made[key], parameters)
+            self._made[key] = _optimizer_of(self._algorithm, parameters)
         return self._made[key]
 
 
