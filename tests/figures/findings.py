@@ -6,7 +6,7 @@ import functools
 import statistics
 from collections.abc import Iterator
 
-from benchmarks.studies import frameworks, tables
+from benchmarks.studies import algorithms, frameworks, tables
 from tests.figures.pages import Said, said
 from tests.figures.results import ROOT, Source, source
 
@@ -24,19 +24,30 @@ ON_A_GPU = f"{DAY}-h200"
 FRAMEWORKS_ON_A_GPU = source(
     "PPO by several libraries, on a GPU", ON_A_GPU, "4222fc1", mode="study-frameworks"
 )  # fmt: skip
+ALGORITHMS_ON_A_GPU = source(
+    "algorithms, on a GPU", ON_A_GPU, "7fffd3e 74bdfd1", mode="study-algorithms"
+)  # fmt: skip
+SIMULATORS_ON_A_GPU = source(
+    "simulators, learning on a GPU", ON_A_GPU, "7fffd3e", mode="study-simulators"
+)  # fmt: skip
 SCALE_UP_ON_A_GPU = source(
-    "self-play in many processes, on a GPU", ON_A_GPU, "4222fc1", mode="study-scale-up"
+    "self-play in many processes, on a GPU", ON_A_GPU, "7fffd3e", mode="study-scale-up"
 )  # fmt: skip
 SOURCES = (
-    FRAMEWORKS, FRAMEWORKS_ON_A_GPU, ALGORITHMS, SIMULATORS, SCALE_UP, SCALE_UP_ON_A_GPU
+    FRAMEWORKS, FRAMEWORKS_ON_A_GPU, ALGORITHMS, ALGORITHMS_ON_A_GPU, SIMULATORS,
+    SIMULATORS_ON_A_GPU, SCALE_UP, SCALE_UP_ON_A_GPU,
 )  # fmt: skip
+
+
+# Of studies whose cases were recorded in another order.
+ORDERS = {"frameworks": list(frameworks.CASES), "algorithms": list(algorithms.CASES)}
 
 
 def shown(study: str, rows: Source) -> str:
     """The tables of a study; its libraries in their order."""
-    order, found = list(frameworks.CASES), rows.rows
-    if study == "frameworks":
-        found = sorted(found, key=lambda row: order.index(row["case"]))
+    found = rows.rows
+    if study in ORDERS:
+        found = sorted(found, key=lambda row: ORDERS[study].index(row["case"]))
     return f"\n{tables.tables(study, found)}\n"
 
 
@@ -44,8 +55,9 @@ WRITTEN = {
     rows.title: functools.partial(shown, study, rows)
     for study, rows in (
         ("frameworks", FRAMEWORKS), ("frameworks", FRAMEWORKS_ON_A_GPU),
-        ("algorithms", ALGORITHMS), ("simulators", SIMULATORS), ("scale-up", SCALE_UP),
-        ("scale-up", SCALE_UP_ON_A_GPU),
+        ("algorithms", ALGORITHMS), ("algorithms", ALGORITHMS_ON_A_GPU),
+        ("simulators", SIMULATORS), ("simulators", SIMULATORS_ON_A_GPU),
+        ("scale-up", SCALE_UP), ("scale-up", SCALE_UP_ON_A_GPU),
     )
 }  # fmt: skip
 PYTHON, BACKEND = "python", "backend"
@@ -138,36 +150,68 @@ def of_libraries_on_a_gpu() -> Iterator[Said]:
 
 def of_processes_on_a_gpu() -> Iterator[Said]:
     rows = by_case(SCALE_UP_ON_A_GPU)
-    one, four = rows["1 worker"], rows["4 workers"]
+    each = [rows[name] for name in ("1 worker", "2 workers", "4 workers")]
+    uses = [row["gpu_use"][0] for row in each]
     yield said(
-        "an iteration takes {:.2f} s with one worker and {:.2f} s with four, and kernels run in "
-        "{:.0f}% and {:.0f}% of the time",
-        tables.unrecorded(one) / 1e3, tables.unrecorded(four) / 1e3,
-        one["gpu_use"][0]["kernels"], four["gpu_use"][0]["kernels"],
+        "an iteration takes {:.2f} s with one worker and {:.2f} s with four, kernels run in "
+        "{:.0f}%, {:.0f}% and {:.0f}% of the time with one, two and four, and nvidia-smi says "
+        "{:.0f}%, {:.0f}% and {:.0f}%",
+        *(tables.unrecorded(row) / 1e3 for row in (each[0], each[2])),
+        *(use["kernels"] for use in uses), *(use["nvml"] for use in uses),
     )  # fmt: skip
+    assert all(use["nvml"] < use["kernels"] for use in uses)
+
+
+def of_papers_task(rows: Source) -> list[tables.Row]:
+    """stable-baselines3's five algorithms on it."""
+    found = {row["case"]: row for row in by_case(rows).values() if row["task"] == PAPERS_TASK}
+    return [
+        found[f"stable-baselines3, {name}"] for name in ("A2C", "PPO", "SAC", "TD3", "DDPG")
+    ]  # fmt: skip
 
 
 def of_algorithms() -> Iterator[Said]:
-    rows = [row for row in by_case(ALGORITHMS).values() if row["task"] == PAPERS_TASK]
-    simulation = {row["algorithm"]: tables.share(row, "simulation") for row in rows}
-    assert list(simulation) == ["A2C", "PPO", "SAC", "TD3", "DDPG"]
-    on, off = [simulation["A2C"], simulation["PPO"]], max(list(simulation.values())[2:])
+    rows, with_gpu = of_papers_task(ALGORITHMS), of_papers_task(ALGORITHMS_ON_A_GPU)
     yield said(
-        "Python alone is {:.0%} of A2C on Walker2d", tables.share(rows[0], level=PYTHON)
-    )  # fmt: skip
+        "On the CPU, Python alone is {:.0%} of A2C on Walker2d",
+        tables.share(rows[0], level=PYTHON),
+    )
+    kernels = [tables.gpu_share(row) for row in with_gpu]
     yield said(
-        "A2C and PPO {:.1%} and {:.1%}, SAC, TD3 and DDPG at most {:.1%}, which is {:.0f} times "
-        "less",
-        *on, off, min(on) / off,
+        "kernels run in {:.0%} to {:.0%} of the time on Walker2d", min(kernels), max(kernels)
     )  # fmt: skip
+    of_cule = [
+        tables.gpu_share(row)
+        for row in by_case(ALGORITHMS_ON_A_GPU).values() if row["system"] == "cule.train"
+    ]  # fmt: skip
+    yield said("In cule.train they run in {:.0%} or more", min(of_cule))
+    for some, form in (
+        (rows, "A2C and PPO {:.1%} and {:.1%}, SAC, TD3 and DDPG at most {:.1%}, which is {:.0f} "
+         "times less"),
+        (with_gpu, "With a GPU they are {:.1%} and {:.1%}, and at most {:.1%}, {:.1f} times less"),
+    ):  # fmt: skip
+        simulation = [tables.share(row, "simulation") for row in some]
+        off = max(simulation[2:])
+        yield said(form, *simulation[:2], off, min(simulation[:2]) / off)
 
 
 def of_simulators() -> Iterator[Said]:
-    rows = by_case(SIMULATORS)
+    for rows, form in (
+        (SIMULATORS, "it is {:.1%} with cule, {:.1%} with ale-py, and {:.1%} with MuJoCo"),
+        (SIMULATORS_ON_A_GPU,
+         "it is {:.0%} with cule on the CPU, {:.0%} with ale-py and {:.0%} with MuJoCo"),
+    ):  # fmt: skip
+        yield said(
+            form,
+            *(tables.share(by_case(rows)[name], "simulation")
+              for name in ("cule", "ale-py", "MuJoCo")),
+        )  # fmt: skip
+    small, gpu = (by_case(SIMULATORS_ON_A_GPU)[name] for name in ("cule", "cule on the GPU"))
     yield said(
-        "it is {:.1%} with cule, {:.1%} with ale-py, and {:.1%} with MuJoCo",
-        *(tables.share(rows[name], "simulation") for name in ("cule", "ale-py", "MuJoCo")),
-    )  # fmt: skip
+        "An iteration takes {:.0f} ms with cule on one thread of the CPU and {:.0f} on the GPU",
+        tables.unrecorded(small),
+        tables.unrecorded(gpu),
+    )
 
 
 def figures() -> Iterator[Said]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tests.figures.pages import Said, said
 from tests.figures.results import ROOT, source
@@ -15,7 +17,14 @@ BIAS = source(
     lambda row: "--num-batches 4" in row["command"] and "emulator cule" in row["command"],
     mode="profiling-bias",
 )  # fmt: skip
-SOURCES = (EXAMPLE, BIAS)
+BIAS_OF_OPERATIONS = source(
+    "bias of each operation", "2026-11-29-h200", "74bdfd1", mode="profiling-bias"
+)  # fmt: skip
+PLANTED = source(
+    "a program whose times are known", "2026-11-29-h200", "74bdfd1 562f524",
+    mode="profiling-planted",
+)  # fmt: skip
+SOURCES = (EXAMPLE, BIAS, BIAS_OF_OPERATIONS, PLANTED)
 NUMBERS = "16 20 40 69 2021"
 GIVEN = {
     "a sixth of a second": "nvidia-smi's",
@@ -25,6 +34,80 @@ GIVEN = {
     "costs several times what a": "no measurement",
     "has grown by 64 MB": "PART_BYTES of cule/scope/parts.py",
 }
+
+
+# Operations that take a smaller part of an iteration are left out of the table.
+LEAST_PART = 0.1
+
+
+def setting_of(row: Mapping[str, Any]) -> str:
+    """The algorithm and the emulator of a row."""
+    words = row["command"]
+    algorithm = next(
+        name
+        for option, name in (
+            ("examples.ppo", "PPO"), ("examples.dqn", "DQN"), ("--num-batches 4", "A2C+V-trace"),
+            ("--num-batches 1", "A2C"),
+        )
+        if option in words
+    )  # fmt: skip
+    if "--emulator ale-py" in words:
+        return f"{algorithm}, ale-py"
+    return f"{algorithm}, cule, {'eager' if '--no-cuda-graphs' in words else 'graphs'}"
+
+
+def percents(bias: Mapping[str, Any]) -> str:
+    """A bias and its interval."""
+    low, high = bias["bias_interval"]
+    return f"{100 * bias['bias']:+.1f}% ({100 * low:+.0f} to {100 * high:+.0f})"
+
+
+def bias_of_operations() -> str:
+    """A line for each setting."""
+    lines = [
+        "| setting | ms an iteration | recording adds | bias | bias of operations |",
+        "| --- | ---: | ---: | ---: | --- |",
+    ]
+    for row in sorted(BIAS_OF_OPERATIONS.rows, key=setting_of):
+        whole = statistics.median(row["uninstrumented_milliseconds"])
+        shares = {
+            name: statistics.median(one["uninstrumented_milliseconds"]) / whole
+            for name, one in row["operations"].items()
+        }
+        long = sorted(
+            (name for name in shares if shares[name] >= LEAST_PART), key=lambda name: -shares[name]
+        )
+        each = ", ".join(f"{name} {percents(row['operations'][name])}" for name in long)
+        lines.append(
+            f"| {setting_of(row)} | {whole:.1f} | {row['inflation']:.0%} | {percents(row)} | {each} |"
+        )
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def planted() -> str:
+    """A line for each operation."""
+    lines = [
+        "| program | whose time | operation | planted ms | recorded | corrected | off by us |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for row in PLANTED.rows:
+        on_gpu = any(cell["where"] == "GPU" for cell in row["cells"])
+        program = ("graphs" if row["graphs"] else "eager") if on_gpu else "no GPU"
+        for cell in row["cells"]:
+            middle = [
+                f"{statistics.median(cell[kind]):.3f}"
+                for kind in ("planted", "recorded", "corrected")
+            ]
+            off = [
+                1e3 * (found - truth)
+                for truth, found in zip(cell["planted"], cell["corrected"], strict=True)
+            ]
+            cells = [program, cell["where"], cell["operation"], *middle]
+            lines.append(f"| {' | '.join(cells)} | {min(off):+.0f} to {max(off):+.0f} |")
+    return "\n" + "\n".join(lines) + "\n"
+
+
+WRITTEN = {BIAS_OF_OPERATIONS.title: bias_of_operations, PLANTED.title: planted}
 
 
 def figures() -> Iterator[Said]:
