@@ -160,8 +160,8 @@ def of_median_iteration(one: Analysed) -> dict[str, float]:
     times: dict[str, list[float]] = defaultdict(list)
     for begin, end in zip(begins, ends, strict=True):
         spent: dict[str, float] = defaultdict(float)
-        for key, nanoseconds in one.lanes[0].owners.spent(begin, end):
-            spent[key.operation] += nanoseconds / 1e6
+        for key, start, stop in one.lanes[0].owners.spans(begin, end):
+            spent[key.operation] += (stop - start) / 1e6
         for name, milliseconds in spent.items():
             times[name].append(milliseconds)
     return {name: statistics.median(some) for name, some in times.items()}

@@ -2,9 +2,11 @@
 
 Small loops (loops.py) measure the cost of each instrument by itself. A program has colder caches
 and other CUDA calls. So a command is run with one instrument more in each window of a turn
-(RL-Scope, appendix C.1), and the costs of the added instrument are scaled until the corrected time
-is that of the uninstrumented runs. Where an instrument changes the time by no more than noise, the
-figure of the small loops stays.
+(RL-Scope, appendix C.1), and the costs of the added instrument are scaled until the corrected times
+are those without it. RL-Scope compares the time of whole runs. An operation that calls much and
+takes little time says more of a cost than one whose time scatters or that waits for a GPU: from the
+second instrument on, each operation's time is compared, weighted by what it says. Where an
+instrument changes the time by no more than noise, the figure of the small loops stays.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import torch
 
 from cule.devices.device import default_device
 from cule.programs.results import commit, machine, now
-from cule.scope.correction import corrected_seconds
+from cule.scope.correction import corrected_operations, corrected_seconds
 from cule.scope.costs import Costs
 from cule.scope.events import Process
 from cule.scope.instruments import INSTRUMENTS
@@ -33,6 +35,9 @@ from cule.scope.windows import Kind, Program, measure, name_of
 LEAST_SCALE, MOST_SCALE, SEARCH_STEPS = 0.1, 10.0, 8
 # A difference counts if it is larger than so many standard errors.
 NOISE = 2.0
+# The standard deviation of a normal distribution by its median deviation; and the least relative
+# error of an operation's time, whatever few turns say.
+NORMAL, LEAST_ERROR = 1.4826, 2e-3
 _FIELDS = {
     "annotations": ("annotation",), "boundaries": ("boundary",), "activities": ("operator",),
     "cuda": ("api", "graph_node", "graph_node_gpu"),
@@ -114,6 +119,51 @@ def fit(
     return (low * high) ** 0.5
 
 
+def _spread(values: Sequence[float]) -> float:
+    """The standard error of a median, from the median deviation."""
+    middle = statistics.median(values)
+    deviation = statistics.median(abs(one - middle) for one in values)
+    return NORMAL * deviation / len(values) ** 0.5
+
+
+def fit_operations(
+    before: Sequence[Process], after: Sequence[Process], costs: Costs, instrument: str
+) -> float | None:
+    """The scale at which the corrected times of operations are those without an instrument.
+
+    It is that of weighted least squares: an operation counts by the square of what the costs are in
+    it, over that of the standard error of its time.
+
+    Args:
+        before: a window of each turn, with the operations, without the instrument.
+        after: a window of each turn with it.
+        costs: of the book-keeping.
+        instrument: whose costs are scaled.
+
+    Returns:
+        The scale; None: it is not known, as no operation changes by more than noise.
+    """
+    without = [corrected_operations(one, assemble(one), costs) for one in before]
+    free = scaled(costs, instrument, 0.0)
+    kept, taken = (
+        [corrected_operations(one, assemble(one), some) for one in after]
+        for some in (free, costs)
+    )  # fmt: skip
+    said = square = 0.0
+    for name in set.intersection(*map(set, (*without, *kept))):
+        turns = list(zip(without, kept, taken, strict=True))
+        added = [more[name] - less[name] for less, more, _ in turns]
+        cost = statistics.median(more[name] - rest.get(name, 0.0) for _, more, rest in turns)
+        least = LEAST_ERROR * statistics.median(less[name] for less, _, _ in turns)
+        weight = cost / (_spread(added) ** 2 + least**2)
+        said += weight * statistics.median(added)
+        square += weight * cost
+    # The standard error of said / square is the root of 1 / square.
+    if square <= 0 or said <= NOISE * square**0.5:
+        return None
+    return min(max(said / square, LEAST_SCALE), MOST_SCALE)
+
+
 def _used() -> Sequence[str]:
     """The instruments of this machine, in the order in which they are added."""
     return INSTRUMENTS if torch.cuda.is_available() else INSTRUMENTS[:-1]
@@ -152,12 +202,17 @@ def fitted(costs: Costs, program: Program, turns: Sequence[Sequence[Process]]) -
     # Of each kind, the windows of all turns.
     windows = list(zip(*turns, strict=True))
     plain = [one.seconds for one in windows[0]]
+    first, *others = _used()
     scales = {}
-    for instrument, (before, after) in zip(_used(), itertools.pairwise(windows), strict=True):
-        pair = [one.seconds for one in before], [one.seconds for one in after]
-        if abs(change(*pair)) > noise(*pair):
-            scales[instrument] = fit(after, plain, costs, instrument)
-            costs = scaled(costs, instrument, scales[instrument])
+    marked = [one.seconds for one in windows[1]]
+    if abs(change(plain, marked)) > noise(plain, marked):
+        scales[first] = fit(windows[1], plain, costs, first)
+        costs = scaled(costs, first, scales[first])
+    for instrument, after in zip(others, windows[2:], strict=True):
+        scale = fit_operations(windows[1], after, costs, instrument)
+        if scale is not None:
+            scales[instrument] = scale
+            costs = scaled(costs, instrument, scale)
     costs.about |= {
         "command": shlex.join(program.command), "iterations": list(program.iterations),
         "together": program.together, "scales": scales,

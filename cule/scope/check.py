@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,11 +19,13 @@ import torch
 from cule.devices.device import default_device
 from cule.programs.results import PROFILER, commit, machine, now
 from cule.scope import calibration
-from cule.scope.analysis import Analysed, analyse
+from cule.scope.analysis import analyse
 from cule.scope.calibration import change, interval
+from cule.scope.correction import corrected_operations
 from cule.scope.costs import Costs
-from cule.scope.events import UNATTRIBUTED
+from cule.scope.events import UNATTRIBUTED, Process
 from cule.scope.instruments import INSTRUMENTS
+from cule.scope.lanes import assemble
 from cule.scope.windows import Kind, Program, measure
 
 # RL-Scope's own figure for its bias.
@@ -82,12 +83,11 @@ class Bias(Compared):
 COMPARED: tuple[Kind, ...] = ((), ("annotations",), INSTRUMENTS)
 
 
-def times_of_operations(analysed: Analysed) -> dict[str, float]:
-    """Milliseconds of an iteration in which a process's main thread is in each operation itself."""
-    process, found = analysed.process, defaultdict[str, float](float)
-    for key, nanoseconds in analysed.lanes[0].owners.spent(process.start, process.end):
-        found[key.operation] += nanoseconds / 1e6 / max(process.iterations, 1)
-    return found
+def times_of_operations(process: Process, costs: Costs) -> dict[str, float]:
+    """Corrected milliseconds of an iteration of the main thread in each operation itself."""
+    count = max(process.iterations, 1)
+    found = corrected_operations(process, assemble(process), costs)
+    return {name: 1e3 * seconds / count for name, seconds in found.items()}
 
 
 def _add_operations(bias: Bias, turns: Sequence[Sequence[Mapping[str, float]]]) -> None:
@@ -118,21 +118,22 @@ def check(
     Raises:
         RuntimeError: the command fails.
     """
-    loops = None if costs else calibration.costs_of_loops(progress)
     before = [] if costs else calibration.kinds()
+    known = costs or calibration.costs_of_loops(progress)
     measured = list(measure(program, [*before, *COMPARED], turns, progress))
-    if loops is not None:
-        costs = calibration.fitted(loops, program, [turn[: len(before)] for turn in measured])
+    if before:
+        known = calibration.fitted(known, program, [turn[: len(before)] for turn in measured])
     count = program.iterations[1] - program.iterations[0]
     bias, turns_of_operations = Bias(), []
     for *_, plain, marked, instrumented in measured:
         bias.uninstrumented.append(1e3 * plain.seconds / count)
         bias.instrumented.append(1e3 * instrumented.seconds / count)
-        within = times_of_operations(analyse(instrumented))
-        analysed = analyse(instrumented, costs)
+        turns_of_operations.append((
+            times_of_operations(marked, known), times_of_operations(instrumented, Costs()),
+            times_of_operations(instrumented, known),
+        ))  # fmt: skip
+        analysed = analyse(instrumented, known)
         bias.corrected.append(1e3 * analysed.seconds / count)
-        of_operations = times_of_operations(analyse(marked, costs))
-        turns_of_operations.append((of_operations, within, times_of_operations(analysed)))
         lost = sum(
             float(spent)
             for (key, _, _), spent in analysed.cells[0].nanoseconds.items()

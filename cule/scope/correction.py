@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -226,6 +226,19 @@ def corrected_seconds(process: Process, lanes: Sequence[Lane], costs: Costs) -> 
     """The length of a process's window without the book-keeping; nothing changes in place."""
     threads, gpu = _moved(process, lanes, costs)
     return (_new_end(process, threads[process.main], gpu) - process.start) / 1e9
+
+
+def corrected_operations(process: Process, lanes: Sequence[Lane], costs: Costs) -> dict[str, float]:
+    """Seconds of the main thread in each operation itself without the book-keeping.
+
+    Nothing changes in place.
+    """
+    threads, _ = _moved(process, lanes, costs)
+    main, owners = threads[process.main], lanes[0].owners
+    found: dict[str, float] = defaultdict(float)
+    for key, start, end in owners.spans(process.start, process.end):
+        found[key.operation] += (main.new(end) - main.new(start)) / 1e9
+    return found
 
 
 def corrected(process: Process, lanes: Sequence[Lane], costs: Costs) -> None:

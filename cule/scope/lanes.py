@@ -85,11 +85,11 @@ class Owners:
         """The owner at a time."""
         return self.keys[bisect.bisect_right(self.times, time) - 1]
 
-    def spent(self, start: int, end: int) -> Iterator[tuple[Key, int]]:
-        """Each owner's nanoseconds within a window, one change of owners after the other."""
+    def spans(self, start: int, end: int) -> Iterator[tuple[Key, int, int]]:
+        """The owners of a window's time, one after the other: owner, begin and end."""
         for key, begun, ended in zip(self.keys, self.times, [*self.times[1:], end], strict=True):
-            if (length := min(ended, end) - max(begun, start)) > 0:
-                yield key, length
+            if max(begun, start) < min(ended, end):
+                yield key, max(begun, start), min(ended, end)
 
 
 @dataclass

@@ -12,10 +12,9 @@ import pytest
 from cule import scope
 from cule.scope import __main__ as program
 from cule.scope import calibration, check
-from cule.scope.analysis import analyse
-from cule.scope.calibration import fit, interval, noise, scaled
+from cule.scope.calibration import fit, fit_operations, interval, noise, scaled
 from cule.scope.costs import Costs
-from cule.scope.events import Mark
+from cule.scope.events import Call, Mark
 from cule.scope.instruments import INSTRUMENTS
 from cule.scope.program import program_of
 from cule.scope.recording import Recording
@@ -188,7 +187,7 @@ def test_times_of_operations_are_those_of_the_main_thread():
     )
     ends = [Mark(10 * millisecond, False, "iteration", "")] * 2
     found = check.times_of_operations(
-        analyse(process(11 * millisecond, [*within, *ends], start=1 * millisecond))
+        process(11 * millisecond, [*within, *ends], start=1 * millisecond), Costs()
     )
     # Of two iterations.
     assert found == {scope.UNATTRIBUTED: 1.5, "learn": 3.0, "log": 0.5}
@@ -237,6 +236,33 @@ def test_fit_finds_the_scale_at_which_the_corrected_time_is_right():
     assert scale == pytest.approx(2, rel=0.01)
     assert scaled(Costs(annotation=1_000, operator=5), "annotations", 2) == Costs(2_000, 0, 5)
     assert fit(windows, plain, Costs(operator=1_000), "activities") == 1.0
+
+
+def calling(cost, scatter):
+    """A window: an operation of a hundred calls, each with this cost, then one that scatters."""
+    each = 10_000 + cost
+    begin, heavy = 100 * each, 20_000_000 + scatter
+    calls = [
+        Call(n * each + cost // 2, (n + 1) * each - cost // 2, "backend", "aten::add")
+        for n in range(100)
+    ]
+    spans = ((0, begin, "calls"), (begin, begin + heavy, "scatters"))
+    return process(begin + heavy + 1_000, marks(*spans), calls)
+
+
+SCATTER = (0, 3_000_000, -2_500_000, 800_000, -1_200_000)
+
+
+@pytest.mark.parametrize("cost", [0, 700, 2_000, 9_000])
+def test_cost_is_found_by_the_operations_that_say_most_of_it(cost):
+    """The loops said 1,000 ns. The other operation scatters by many times of all costs."""
+    without = [calling(0, scatter) for scatter in SCATTER]
+    with_calls = [calling(cost, scatter) for scatter in SCATTER[::-1]]
+    for one in without:
+        one.threads[one.main].calls.clear()
+    scale = fit_operations(without, with_calls, Costs(operator=1_000), "activities")
+    assert scale == (pytest.approx(cost / 1_000, rel=0.03) if cost else None)
+    assert fit_operations(without, with_calls, Costs(annotation=1_000), "activities") is None
 
 
 def test_noise_is_that_of_the_changes_within_turns():
