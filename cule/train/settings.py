@@ -226,7 +226,7 @@ class Args:
             ValueError: one is wrong.
         """
         layout = Layout.parse(self.layout)
-        if layout.kind == "apart" and self.multiprocessors:
+        if layout.budget is not None and self.multiprocessors:
             raise InvalidValue(
                 f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
                 f"{self.multiprocessors}"
@@ -253,7 +253,7 @@ class Args:
                 f"expected num_envs to be a multiple of the number of processes ({world_size}), "
                 f"got {self.num_envs}"
             )
-        layout.check_envs(self.num_envs)
+        layout.check_envs(world_size, self.num_envs)
         if self.env_groups > self.num_envs // world_size:
             raise InvalidValue(
                 "expected env_groups to be at most the envs of a process "

@@ -46,7 +46,7 @@ def check_lag(layout: Layout, learning: Learning) -> None:
     Raises:
         ValueError: it has no lag, and with `apart` is not beside the steps either.
     """
-    beside = learning.beside if layout.kind == "apart" else learning.lag == 1
+    beside = learning.lag == 1 if layout.crosses else learning.beside
     if layout.lags and not beside:
         raise InvalidValue(
             f"expected a lag of 1 with the layout {layout}, where acting goes on while others "
@@ -108,9 +108,9 @@ class Trainer:
         self.sharing = trainings_at_once() if processes.size == 1 else 1
         self.apart = self._split_multiprocessors()
         # The envs of each process that acts come one after another.
-        number, each = processes.number, args.num_envs // len(processes.ranks("act"))
-        env_seed = self._seed + number * each
-        self.collector = self._make_collector(learning, each, env_seed, number * each)
+        number, its = processes.number, processes.envs(args.num_envs)
+        env_seed = self._seed + its.start
+        self.collector = self._make_collector(learning, its, env_seed)
         self.autotuner = self._make_autotuner()
         torch.manual_seed(self.args.seed)
         if self.args.deterministic:
@@ -132,7 +132,8 @@ class Trainer:
                 "expected one learning where some processes act and others learn, got "
                 f"{len(self.learners)}"
             )
-        messages = self._make_messages() if processes.decoupled else None
+        apart = processes.decoupled and not processes.does_both
+        messages = self._make_messages() if apart else None
         program = self.lowered.program if messages is None else messages.program
         # Before the first message, which a process that failed would never take.
         with processes.all_or_none():
@@ -160,7 +161,7 @@ class Trainer:
 
     def _split_multiprocessors(self) -> tuple[Partition, Partition] | None:
         layout = self.processes.layout
-        return split(self.device, layout.multiprocessors) if layout.kind == "apart" else None
+        return None if layout.budget is None else split(self.device, layout.budget)
 
     @annotate.operation("plan")
     def _make_plan(self, program: Program, passes: Passes | None) -> Plan:
@@ -172,22 +173,20 @@ class Trainer:
             streams=None if apart is None else (apart[0].stream, apart[1].stream),
             notes=() if apart is None else (
                 f"{apart[0].multiprocessors} multiprocessors act, {apart[1].multiprocessors} "
-                f"others learn; {self.processes.layout.multiprocessors} were asked for",
+                f"others learn; {self.processes.layout.budget} were asked for",
             ),
         )  # fmt: skip
 
     @annotate.operation("make envs")
-    def _make_collector(
-        self, learning: Learning, num_envs: int, seed: int, first_env: int
-    ) -> Collector:
+    def _make_collector(self, learning: Learning, its: range, seed: int) -> Collector:
         """The envs of this process; of one that only learns, a stand-in for its actors' envs.
 
         Args:
             learning: when and from what to learn.
-            num_envs: the envs of each process that acts.
+            its: the numbers of the envs, over all processes.
             seed: the seed of the first env.
-            first_env: the number of the first env, over all processes.
         """
+        num_envs, first_env = len(its), its.start
         processes, facts = self.processes, None
         with processes.all_or_none():
             if processes.acts:
@@ -205,7 +204,6 @@ class Trainer:
             facts = processes.broadcast(facts, processes.ranks("act")[0])
         if not processes.acts:
             assert facts is not None, "a process that acts has sent them"
-            num_envs = self.args.num_envs // len(processes.ranks("learn"))
             learning.check(num_envs)
             far = FarEnvs(num_envs, facts, self.device)
             collector = Collector(far, self.device, seed=seed, first_env=first_env)
@@ -216,7 +214,7 @@ class Trainer:
         args, processes = self.args, self.processes
         reserved = getattr(self.collector.env, "multiprocessors", None)
         # Of several processes on a GPU each would take more from the others.
-        alone = processes.layout.kind == "together" and processes.num_devices == processes.size
+        alone = processes.layout == Layout() and processes.num_devices == processes.size
         if reserved is None or args.multiprocessors or self.own_envs or not alone:
             return None
         all_ = multiprocessors_of(self.device, self.sharing)

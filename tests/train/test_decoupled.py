@@ -76,6 +76,18 @@ def test_two_actors_are_one_process_with_their_envs(tmp_path):
     assert without_times(apart) == without_times(one)
 
 
+def test_actors_of_one_gpu_and_processes_that_do_both_are_processes_that_do_both(tmp_path):
+    other, both = tmp_path / "other", tmp_path / "both"
+    more = {"program": HASHED, "lag": 1, "num_envs": 48, "total_frames": 6000}
+    launched(4, other, layout="2act@0+learn@0+both@0", **more)
+    launched(2, both, **more)
+    for rank in range(2):
+        assert_learned_the_same(saved(other, rank), saved(both, rank))
+    for part in ("recurrents", "objects"):
+        assert_same(saved(other, 1)["plan"][part], saved(both, 1)["plan"][part])
+    assert without_times(other) == without_times(both)
+
+
 HASHED, A2C_PROGRAM = "tests.train.hashed", "examples.a2c_vtrace.train"
 
 
@@ -85,6 +97,8 @@ HASHED, A2C_PROGRAM = "tests.train.hashed", "examples.a2c_vtrace.train"
         ("decoupled:1+2", 3, HASHED, 8),
         pytest.param("decoupled:2+2", 4, A2C_PROGRAM, 8, marks=pytest.mark.slow),
         pytest.param("decoupled:3+2", 5, HASHED, 24, marks=pytest.mark.slow),
+        pytest.param("act@0+2learn@0", 3, HASHED, 8, marks=pytest.mark.slow),
+        pytest.param("act+learn", 4, HASHED, 8, marks=pytest.mark.slow),
         pytest.param("staggered:2", 2, A2C_PROGRAM, 8, marks=pytest.mark.slow),
     ],
 )

@@ -80,7 +80,7 @@ class Messages:
         on_gpu = processes.device.type == "cuda"
         self._slots = min(program.period, SLOTS) if on_gpu else program.period
         weights = {name: [_like(t) for t in tensors_of(net)] for name, net in networks.items()}
-        actors, learners = (processes.ranks(part) for part in BOTH)
+        actors, learners = (processes.only(part) for part in BOTH)
         source = {
             actor: learners[number * len(learners) // len(actors)]
             for number, actor in enumerate(actors)
