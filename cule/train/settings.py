@@ -76,6 +76,10 @@ class Args:
     """when to stop (40,000,000 on a GPU, 10,000,000 on a CPU)"""
     max_seconds: float | None = None
     """when to stop, in seconds of training"""
+    max_staleness: int | None = None
+    """where some processes act and others learn: the most updates by which the policy that plays
+    may lag behind the networks that learn from it; by default those of one iteration, for which
+    those who act always wait"""
     lag: int = 0
     """1: learn while the envs play the next steps, with weights that are one iteration old"""
     multiprocessors: int = 0
@@ -231,9 +235,14 @@ class Args:
                 f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
                 f"{self.multiprocessors}"
             )
+        if self.max_staleness is not None and not layout.crosses:
+            raise InvalidValue(
+                f"expected max_staleness with a layout in which some processes only act, got "
+                f"{self.layout}"
+            )
         if self.explain_picture is not None and not self.explain:
             raise InvalidValue("expected explain_picture together with explain")
-        at_least(1, self, "num_envs", "env_groups", "log_every", "learner_chunk",
+        at_least(1, self, "max_staleness", "num_envs", "env_groups", "log_every", "learner_chunk",
                  "max_episode_frames", "eval_max_frames")  # fmt: skip
         at_least(
             0, self, "multiprocessors", "total_frames", "max_seconds", "learning_rate",

@@ -12,6 +12,8 @@ from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.dealing import Dealt
 from cule.train.devices import compute_deterministically, multiprocessors_of
+from cule.train.distributed.asynchrony import Staleness, check_lag
+from cule.train.distributed.connections import Connections
 from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
 from cule.train.distributed.gpu_lock import trainings_at_once
 from cule.train.distributed.process_group import ProcessGroup
@@ -40,20 +42,6 @@ from cule.train.schedules import Schedules
 SEED_STRIDE = 1_000_003
 
 
-def check_lag(layout: Layout, learning: Learning) -> None:
-    """Checks that learning can go on while a layout's other parts act.
-
-    Raises:
-        ValueError: it has no lag, and with `apart` is not beside the steps either.
-    """
-    beside = learning.lag == 1 if layout.crosses else learning.beside
-    if layout.lags and not beside:
-        raise InvalidValue(
-            f"expected a lag of 1 with the layout {layout}, where acting goes on while others "
-            f"learn (--lag 1), got {learning.lag}"
-        )
-
-
 class Trainer:
     """One process's envs, networks, learner and plan; `iterate` plays and learns.
 
@@ -75,6 +63,7 @@ class Trainer:
         collector: the envs of this process.
         nets: the networks.
         lowered: the algorithm's program.
+        staleness: how much older than the learning networks a policy is that acts elsewhere.
         learner: computes gradients and updates of the main learning.
         learners: those of all learnings, the main one's first.
         plan: executes the program.
@@ -105,6 +94,8 @@ class Trainer:
         on_algorithm(algorithm)
         self.learning = learning = check_learning(algorithm.learning())
         check_lag(processes.layout, learning)
+        rows = args.num_envs // len(processes.ranks("learn"))
+        self.staleness = Staleness(algorithm, learning, args.max_staleness, rows)
         self.sharing = trainings_at_once() if processes.size == 1 else 1
         self.apart = self._split_multiprocessors()
         # The envs of each process that acts come one after another.
@@ -132,8 +123,7 @@ class Trainer:
                 "expected one learning where some processes act and others learn, got "
                 f"{len(self.learners)}"
             )
-        apart = processes.decoupled and not processes.does_both
-        messages = self._make_messages() if apart else None
+        self.messages = messages = self._make_messages() if processes.decoupled else None
         program = self.lowered.program if messages is None else messages.program
         # Before the first message, which a process that failed would never take.
         with processes.all_or_none():
@@ -149,10 +139,14 @@ class Trainer:
             with annotate.operation("compile the game"):
                 self.collector.wait_until_translated()
 
-    def _make_messages(self) -> Messages:
-        lowered = self.lowered
+    def _make_messages(self) -> Messages | None:
+        """Those of a process that acts or learns alone; None: it does both. All have to call it."""
+        lowered, processes, envs = self.lowered, self.processes, self.args.num_envs
+        connections = Connections(processes, asynchronous=self.staleness.ahead > 1)
+        if processes.does_both:
+            return None
         networks = {lowered.actors[name].name: net for name, net in self.nets.acting.items()}
-        return Messages(self.processes, lowered.program, networks, self.args.num_envs)
+        return Messages(processes, connections, lowered.program, networks, envs, self.staleness)
 
     @property
     def _seed(self) -> int:
@@ -348,8 +342,14 @@ class Trainer:
         if changed:
             self.plan.free_graphs()
 
+    def settle(self) -> None:
+        """Takes all messages that are on their way. All processes have to call it."""
+        if self.messages is not None:
+            self.messages.settle()
+
     def state_dict(self) -> dict[str, Any]:
         """The state that the rest of the run depends on: steps, networks, attributes and plan."""
+        self.settle()
         precise, networks = self.nets.weights.precise, {}
         # A process that only acts has the networks that act, in its plan.
         if self.processes.learns:

@@ -170,6 +170,7 @@ class Run:
             "ups": (trainer.updates - updates) / passed,
             "pps": steps / passed,
             "ttop": trainer.transitions_since(frames) / passed,
+            **trainer.staleness.take(self.processes, passed),
             "episodes": int(episodes),
             "score": standing.score if episodes else None,
             "score_so_far": running / self.args.num_envs,
