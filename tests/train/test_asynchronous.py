@@ -85,6 +85,7 @@ def test_limit_of_an_iteration_is_the_layout_without_a_limit(tmp_path):
     assert last["staleness"] == last["staleness_max"] == 2
 
 
+@pytest.mark.slow
 def test_resumed_training_has_lost_no_step_and_learned_none_twice(tmp_path):
     more = {"max_staleness": 3, "checkpoint_every": 800, "resume": True}
     for run, frames in (("parts", 800), ("parts", 1600), ("whole", 1600)):
@@ -101,10 +102,10 @@ def test_resumed_training_has_lost_no_step_and_learned_none_twice(tmp_path):
 @pytest.mark.parametrize(
     ("what", "rank"),
     [
-        ("kill", 0),
         ("kill", 1),
-        pytest.param("raise", 1, marks=pytest.mark.slow),
+        pytest.param("kill", 0, marks=pytest.mark.slow),
         pytest.param("raise", 0, marks=pytest.mark.slow),
+        pytest.param("raise", 1, marks=pytest.mark.slow),
     ],
 )
 def test_process_that_ends_ends_the_others_with_a_sentence(what, rank, tmp_path):
@@ -159,10 +160,10 @@ def test_newest_networks_are_taken_together_and_waited_for_only_at_the_limit():
 
 def test_limit_that_cannot_be_is_refused(tmp_path):
     lone, learning = Reinforce.__new__(Reinforce), train.Learning(steps=4, lag=1)
-    with pytest.raises(ValueError, match="expected an algorithm that corrects .* got Reinforce,"):
+    with pytest.raises(ValueError, match=r"expected an algorithm that corrects .* got Reinforce,"):
         Staleness(lone, learning, 2, 8)
     assert Staleness(lone, learning, 1, 8).ahead == 1
-    with pytest.raises(ValueError, match="at least the 2 updates of an iteration, .* got 1"):
+    with pytest.raises(ValueError, match=r"at least the 2 updates of an iteration, .* got 1"):
         Staleness(lone, replace(learning, times=2), 1, 8)
     sampled = train.Learning(every=4, times=2, lag=1, replay=train.Replay(400, 16))
     assert Staleness(lone, sampled, 7, 8).ahead == 3
