@@ -27,8 +27,8 @@ LAYOUTS: Mapping[str, str] = {
     "apart:66": "each GPU's multiprocessors are two disjoint sets: 66 act, the others learn",
     "staggered:2": "two processes share each GPU, and each acts and learns",
     "decoupled:3+1": "three GPUs act, the fourth learns; `decoupled:[0,2]+[1]` names the GPUs",
-    "2act@0+learn@0+both@1": "two processes act and a third learns on the first GPU, the second "
-    "does both; `2act+learn` is the same on each GPU",
+    "2act@0+learn@0+both@1": "two processes act and one learns on the first GPU, the second "
+    "GPU does both; `2act+learn` is the same on each GPU",
 }
 LAYOUT_HELP = (
     "who acts and who learns; where some only act it needs a lag of 1, and apart this or learning "

@@ -229,17 +229,7 @@ class Args:
         Raises:
             ValueError: one is wrong.
         """
-        layout = Layout.parse(self.layout)
-        if layout.budget is not None and self.multiprocessors:
-            raise InvalidValue(
-                f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
-                f"{self.multiprocessors}"
-            )
-        if self.max_staleness is not None and not layout.crosses:
-            raise InvalidValue(
-                f"expected max_staleness with a layout in which some processes only act, got "
-                f"{self.layout}"
-            )
+        layout = self._checked_layout()
         if self.explain_picture is not None and not self.explain:
             raise InvalidValue("expected explain_picture together with explain")
         at_least(1, self, "max_staleness", "num_envs", "env_groups", "log_every", "learner_chunk",
@@ -284,6 +274,25 @@ class Args:
                 "expected emulator cule with resume: ale-py's vector environment cannot save its "
                 "states"
             )
+
+    def _checked_layout(self) -> Layout:
+        """The layout.
+
+        Raises:
+            ValueError: it is none, or does not go with another setting.
+        """
+        layout = Layout.parse(self.layout)
+        if layout.budget is not None and self.multiprocessors:
+            raise InvalidValue(
+                f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
+                f"{self.multiprocessors}"
+            )
+        if self.max_staleness is not None and not layout.crosses:
+            raise InvalidValue(
+                "expected max_staleness with a layout in which some processes only act, got "
+                f"{self.layout}"
+            )
+        return layout
 
     def make_optimizer(
         self, parameters: list[nn.Parameter], device: torch.device

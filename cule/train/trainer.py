@@ -118,11 +118,6 @@ class Trainer:
             algorithm, self.nets, self.collector, optimizers, reduction, self.sandbox, latest_start
         )
         self.learner, self.learners = self.lowered.learner, self.lowered.learners
-        if processes.decoupled and len(self.learners) > 1:
-            raise InvalidValue(
-                "expected one learning where some processes act and others learn, got "
-                f"{len(self.learners)}"
-            )
         self.messages = messages = self._make_messages() if processes.decoupled else None
         program = self.lowered.program if messages is None else messages.program
         # Before the first message, which a process that failed would never take.
@@ -140,7 +135,16 @@ class Trainer:
                 self.collector.wait_until_translated()
 
     def _make_messages(self) -> Messages | None:
-        """Those of a process that acts or learns alone; None: it does both. All have to call it."""
+        """Those of a process that acts or learns alone; None: it does both. All have to call it.
+
+        Raises:
+            ValueError: there are several learnings.
+        """
+        if len(self.learners) > 1:
+            raise InvalidValue(
+                "expected one learning where some processes act and others learn, got "
+                f"{len(self.learners)}"
+            )
         lowered, processes, envs = self.lowered, self.processes, self.args.num_envs
         connections = Connections(processes, asynchronous=self.staleness.ahead > 1)
         if processes.does_both:

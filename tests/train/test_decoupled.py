@@ -117,8 +117,8 @@ def test_several_learners_are_processes_that_do_both(layout, count, program, num
     more["total_frames"] = 250 * num_envs
     launched(count, other, layout=layout, **more)
     launched(2, both, **more)
-    for rank in range(2):
-        assert_learned_the_same(saved(other, rank), saved(both, rank))
+    for number, rank in enumerate(Layout.parse(layout).ranks(count, "learn")):
+        assert_learned_the_same(saved(other, rank), saved(both, number))
     assert logged(other) == logged(both)
 
 

@@ -107,6 +107,13 @@ class ProcessGroup:
         """The ranks of the processes that have this role and no other."""
         return self.layout.only(self.size, role)
 
+    def group(self, part: Part) -> Any:
+        """Torch's process group of those that act, or of those that learn, for its collectives.
+
+        All of several processes have to call it, also those that are not in it.
+        """
+        return dist.new_group(self.ranks(part), timeout=timeout_now())
+
     @property
     def num_devices(self) -> int:
         """How many GPUs there are, or what stands in for them on a CPU."""
