@@ -98,7 +98,6 @@ class Trainer:
         self.staleness = Staleness(algorithm, learning, args.max_staleness, rows)
         self.sharing = trainings_at_once() if processes.size == 1 else 1
         self.apart = self._split_multiprocessors()
-        # The envs of each process that acts come one after another.
         number, its = processes.number, processes.envs(args.num_envs)
         env_seed = self._seed + its.start
         self.collector = self._make_collector(learning, its, env_seed)
@@ -164,9 +163,10 @@ class Trainer:
     @annotate.operation("plan")
     def _make_plan(self, program: Program, passes: Passes | None) -> Plan:
         budget, apart = self.args.memory_budget, self.apart
+        sent = 0 if self.messages is None else self.messages.connections.bytes
         return Plan(
             program, self.device, passes=passes,
-            fixed=self.nets.bytes + self.collector.bytes + self.lowered.bytes,
+            fixed=self.nets.bytes + self.collector.bytes + self.lowered.bytes + sent,
             budget=None if budget is None else int(budget * GIB), graphs=self.args.cuda_graphs,
             streams=None if apart is None else (apart[0].stream, apart[1].stream),
             notes=() if apart is None else (

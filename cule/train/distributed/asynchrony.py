@@ -71,7 +71,7 @@ class Staleness:
         ahead: the most that it may be.
         updates: of an iteration.
         total, count, most: the sum of iterations' staleness, how many they were, and the greatest.
-        waited: seconds in which this process waited for weights.
+        waited: seconds in which this process waited for those who learn.
     """
 
     def __init__(
@@ -111,11 +111,12 @@ class Staleness:
             return {}
         told = processes.gather((self.total, self.count, self.most, self.waited))
         self._begin()
-        total, count, _, waited = (sum(column) for column in zip(*told, strict=True))
-        share = waited / (seconds * len(processes.only("act")))
+        actors = [told[rank] for rank in processes.only("act")]
+        total, count, _, waited = (sum(column) for column in zip(*actors, strict=True))
+        share = waited / (seconds * len(actors))
         if not count:
             return {"actors_waited": share}
-        most = max(one[2] for one in told)
+        most = max(one[2] for one in actors)
         return {
             "staleness": self.updates * total / count, "staleness_max": self.updates * most,
             "actors_waited": share,

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import torch
 import torch.distributed as dist
 
-from cule.train.distributed.channels import Inbox, Like, MessageIn, MessageOut, Outbox
+from cule.train.distributed.channels import (
+    Inbox,
+    Like,
+    MessageIn,
+    MessageOut,
+    Outbox,
+    bytes_of,
+)
 from cule.train.distributed.process_group import ProcessGroup, timeout_now
 from cule.train.distributed.ranks import machine
 from cule.train.distributed.shared_memory import MemoryIn, MemoryOut
@@ -22,10 +29,13 @@ class Connections:
     Args:
         processes: this process among the others.
         asynchronous: whether networks are sent in another order than steps.
+
+    Attributes:
+        bytes: of the messages' buffers that this process has, on its device.
     """
 
     def __init__(self, processes: ProcessGroup, *, asynchronous: bool = False):
-        self.device, self.rank = processes.device, processes.rank
+        self.device, self.rank, self.bytes = processes.device, processes.rank, 0
         self.places = processes.gather(_place(processes.device))
         # NCCL's messages between two processes of a group have one order on both sides.
         self._apart = None
@@ -47,6 +57,7 @@ class Connections:
             slots: messages that can be on their way.
             announces: the other end asks whether a message has come.
         """
+        self.bytes += slots * bytes_of(like)
         if self.share_memory(rank):
             return MemoryOut(like, self.device, rank, slots)
         group = self._apart if announces else None
@@ -56,6 +67,7 @@ class Connections:
         """The end of a channel that receives; see `outbox`."""
         if self.share_memory(rank):
             return MemoryIn(like, self.device, rank)
+        self.bytes += bytes_of(like)
         group = self._apart if announced else None
         return MessageIn(like, self.device, rank, announced, group)
 

@@ -150,7 +150,8 @@ class Run:
         trainer, standing = self.trainer, self.standing
         parts = [trainer.collector.episodes.take_scores()]
         parts += [learner.take_metrics() for learner in trainer.learners]
-        sums = self.processes.sum(torch.cat(parts))
+        with trainer.staleness.waiting():
+            sums = self.processes.sum(torch.cat(parts))
         self.stop_clock()
         frames, updates, seconds = standing.logged
         standing.logged = (trainer.frames, trainer.updates, standing.seconds)
