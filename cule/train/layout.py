@@ -352,7 +352,9 @@ class Layout:
         All who only act have equally many envs, and all who only learn get the steps of equally
         many, in order. So one that acts may send to several, and one that learns get from several.
 
-        Args: those of `envs`.
+        Args:
+            size: the number of processes.
+            num_envs: the envs of all processes, see `check_envs`.
         """
         if not self.crosses:
             return []

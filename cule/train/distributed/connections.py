@@ -57,8 +57,9 @@ class Connections:
             slots: messages that can be on their way.
             announces: the other end asks whether a message has come.
         """
-        self.bytes += slots * bytes_of(like)
-        if self.share_memory(rank):
+        shared = self.share_memory(rank)
+        self.bytes += (slots + shared) * bytes_of(like)
+        if shared:
             return MemoryOut(like, self.device, rank, slots)
         group = self._apart if announces else None
         return MessageOut(like, self.device, rank, slots, announces, group)

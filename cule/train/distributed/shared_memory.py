@@ -73,18 +73,18 @@ class MemoryOut:
 
     def __init__(self, like: Sequence[Like], device: torch.device, rank: int, slots: int):
         slots += 1  # one is being read
-        size, shown, self._file = max(1, bytes_of(like) * slots), None, -1
+        size, shown, file = max(1, bytes_of(like) * slots), None, -1
         if device.type == "cuda":
             buffer = torch.zeros(size, dtype=torch.uint8, device=device)
             shown = reduce_tensor(buffer)
         else:
-            self._file = os.memfd_create("cule")
-            os.ftruncate(self._file, size)
-            buffer = _mapped(os.getpid(), self._file, size)
+            file = os.memfd_create("cule")
+            os.ftruncate(file, size)
+            buffer = _mapped(os.getpid(), file, size)
         self.memory = _Memory(like, slots, buffer)
         handles = [tuple(event.ipc_handle() for event in pair) for pair in self.memory.events]
         sent, read = os.pipe(), os.pipe()
-        ends = {"sent": sent[0], "read": read[1], "file": self._file}
+        ends = {"sent": sent[0], "read": read[1], "file": file}
         told = [{"pid": os.getpid(), "slots": slots, "ends": ends, "cuda": (shown, handles)}]
         dist.send_object_list(told, rank, device=HOST)
         # Once it has opened them, the other end's are its own: then their end is seen here.
