@@ -39,6 +39,9 @@ class Context:
             numbers one has.
         envs: the envs that `environment` returned; None: the training plays the game of the
             settings.
+        corrects: whether the loss corrects for policies that were several updates older when they
+            played, as V-trace does with the stored log-probabilities of actions. Without a replay
+            memory only such an algorithm may have a `max_staleness` of several iterations.
         now: the current values of `schedules` by name, as attributes: () float32 on the device.
     """
 
@@ -65,6 +68,9 @@ class Algorithm(Generic[A]):
             the shape (num_envs, 6). "actions" may be among them, to store other actions than int64.
         evaluates: values that `evaluate` returns for each observation, by name: dtypes, or dtypes
             and shapes, as in `keeps`.
+        corrects: whether the loss corrects for policies that were several updates older when they
+            played, as V-trace does with the stored log-probabilities of actions. Without a replay
+            memory only such an algorithm may have a `max_staleness` of several iterations.
         now: the current values of `schedules` by name, as attributes: () float32 on the device.
         num_actions: how many actions an env has; where actions are vectors (a Box), how many
             numbers one has.
@@ -73,6 +79,7 @@ class Algorithm(Generic[A]):
 
     keeps: ClassVar[Mapping[str, Kind]] = {}
     evaluates: ClassVar[Mapping[str, Kind]] = {}
+    corrects: ClassVar[bool] = False
 
     # Which settings the constructor has read (lowering/settings_read.py); None: not known.
     read_at_start: frozenset[str] | None = None

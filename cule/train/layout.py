@@ -1,23 +1,25 @@
 """Who acts and who learns on which GPU: a layout of instances, after GMI-DRL (Wang et al., 2022).
 
-An instance is a part of a GPU with roles. torchrun starts a process for each instance, except that
-with `apart` a process has two. `--layout` names a layout as text: `LAYOUTS` has an example of each.
+An instance is a part of a GPU with a role. torchrun starts a process for each instance, except that
+with `apart` a process has two. `--layout` names a layout as text: `LAYOUTS` has an example of each
+that has a name, and `3act@0+learn@1` writes down any other.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from cule.errors import InvalidValue
 
 Part = Literal["act", "learn"]
+Role = Literal["act", "learn", "both"]
 # How gradients are averaged (distributed/reduction.py).
 Strategy = Literal["multi-process", "multi-ring", "hierarchical"]
-Kind = Literal["together", "apart", "staggered", "decoupled"]
 BOTH: tuple[Part, ...] = get_args(Part)
 # An example of each kind, and who acts and who learns in it.
 LAYOUTS: Mapping[str, str] = {
@@ -25,14 +27,20 @@ LAYOUTS: Mapping[str, str] = {
     "apart:66": "each GPU's multiprocessors are two disjoint sets: 66 act, the others learn",
     "staggered:2": "two processes share each GPU, and each acts and learns",
     "decoupled:3+1": "three GPUs act, the fourth learns; `decoupled:[0,2]+[1]` names the GPUs",
+    "2act@0+learn@0+both@1": "two processes act and one learns on the first GPU, the second "
+    "GPU does both; `2act+learn` is the same on each GPU",
 }
 LAYOUT_HELP = (
-    "who acts and who learns; decoupled needs a lag of 1, and apart this or learning beside the "
-    "steps that follow. " + ". ".join(f"{name}: {what}" for name, what in LAYOUTS.items())
+    "who acts and who learns; where some only act it needs a lag of 1, and apart this or learning "
+    "beside the steps that follow. "
+    + ". ".join(f"{name}: {what}" for name, what in LAYOUTS.items())
 ).replace("`", "")
 _COUNT = r"\d+"
 _LIST = r"\[\d+(?:,\d+)*\]"
 _SIDES = re.compile(rf"({_COUNT}|{_LIST})\+({_COUNT}|{_LIST})")
+_INSTANCES = re.compile(rf"({_COUNT})?({'|'.join(get_args(Role))})(?:@({_COUNT}))?")
+# In this order processes are numbered.
+_ORDER: tuple[Role, ...] = ("learn", "both", "act")
 
 
 @dataclass(frozen=True)
@@ -41,16 +49,28 @@ class Instance:
 
     Attributes:
         device: the number of the GPU on its machine.
-        roles: whether it acts, learns, or both.
-        multiprocessors: how many of the GPU's multiprocessors it uses; None: those that no other
-            instance of the GPU uses.
-        envs: its share of all envs, in equal parts.
+        role: "act": it plays envs. "learn": it learns from what others play. "both": it plays envs,
+            and learns from these.
+        budget: how many of the GPU's multiprocessors it uses, where another instance of the same
+            process has the others; None: all that no other one has.
+
+    Raises:
+        ValueError: there is no such role, or a number is too small.
     """
 
-    device: int
-    roles: tuple[Part, ...] = BOTH
-    multiprocessors: int | None = None
-    envs: int = 0
+    device: int = 0
+    role: Role = "both"
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.role not in get_args(Role):
+            raise InvalidValue(
+                f"expected an instance with the role act, learn or both, got {self.role!r}"
+            )
+        if self.device < 0:
+            raise InvalidValue(
+                f"expected an instance with a GPU, counted from 0, got {self.device}"
+            )
 
 
 @dataclass(frozen=True)
@@ -68,22 +88,55 @@ class Share:
     end: int
 
 
+Process = tuple[Instance, ...]
+
+
 @dataclass(frozen=True)
 class Layout:
-    """A layout; its classmethods make one.
+    """The instances of a training, by the processes that have them; its classmethods make one.
 
     Attributes:
-        kind: "together", "apart", "staggered" or "decoupled".
-        multiprocessors: with "apart": how many multiprocessors of a GPU act.
-        each: with "staggered": processes on each GPU.
-        actors, learners: with "decoupled": the GPUs that act, and those that learn.
+        places: the instances of each process. Those that learn come before those that only act, so
+            that process 0, which evaluates and logs, has the newest weights.
+        everywhere: they are those of one GPU, and each other GPU has the same.
     """
 
-    kind: Kind = "together"
-    multiprocessors: int = 0
-    each: int = 1
-    actors: tuple[int, ...] = ()
-    learners: tuple[int, ...] = ()
+    places: tuple[Process, ...] = ((Instance(),),)
+    everywhere: bool = True
+
+    @classmethod
+    def of(cls, *instances: Instance, everywhere: bool = False) -> Layout:
+        """A process for each of some instances, in any mix.
+
+        Those that only learn learn from the steps of those that only act; each of the former from
+        equally many envs. An instance that does both learns from its own envs, and has as many of
+        them as each other learner learns from. So a layout with `n` that learn divides the envs
+        into `n` equal parts.
+
+        Args:
+            instances: in any order; all are of GPU 0 if they are `everywhere`.
+            everywhere: each GPU has these instances; torchrun says how many GPUs there are.
+
+        Raises:
+            ValueError: nobody learns from what another one plays, or one only learns and no other
+                only acts; or an instance has a budget.
+        """
+        for one in instances:
+            if one.budget is not None:
+                raise InvalidValue(
+                    "expected a budget of multiprocessors only with apart, where a process has two "
+                    f"instances, got {one}"
+                )
+            if everywhere and one.device:
+                raise InvalidValue(f"expected GPU 0 in a layout of each GPU, got {one.device}")
+        roles = [one.role for one in instances]
+        if not roles or ("act" in roles) != ("learn" in roles):
+            raise InvalidValue(
+                "expected a layout in which some instances do both, or some act and others learn "
+                f"from that, got {', '.join(roles) or 'none'}"
+            )
+        ordered = sorted(instances, key=lambda one: _ORDER.index(one.role))
+        return cls(tuple((one,) for one in ordered), everywhere)
 
     @classmethod
     def together(cls) -> Layout:
@@ -101,7 +154,7 @@ class Layout:
             raise InvalidValue(
                 f"expected apart with at least 1 multiprocessor that acts, got {multiprocessors}"
             )
-        return cls("apart", multiprocessors=multiprocessors)
+        return cls(((Instance(0, "act", multiprocessors), Instance(0, "learn")),))
 
     @classmethod
     def staggered(cls, each: int) -> Layout:
@@ -112,32 +165,26 @@ class Layout:
         """
         if each < 1:
             raise InvalidValue(f"expected staggered with at least 1 process on a GPU, got {each}")
-        return cls("staggered", each=each)
+        return cls.of(*[Instance()] * each, everywhere=True)
 
     @classmethod
     def decoupled(cls, actors: Sequence[int], learners: Sequence[int]) -> Layout:
-        """Some GPUs act, others learn.
+        """Some processes act, others learn.
 
         Args:
-            actors: the GPUs that act.
-            learners: the GPUs that learn; each from equally many envs, so that their number has to
-                be a multiple of both sides (`check_envs`).
+            actors: the GPU of each that acts. One that is named several times has as many.
+            learners: the GPU of each that learns.
 
         Raises:
-            ValueError: a GPU is named twice, or a side is empty.
+            ValueError: a side is empty.
         """
         if not actors or not learners:
             raise InvalidValue(
                 f"expected decoupled with at least 1 actor and 1 learner, got {len(actors)} and "
                 f"{len(learners)}"
             )
-        every = [*actors, *learners]
-        if len(set(every)) < len(every):
-            raise InvalidValue(
-                "expected decoupled with a GPU for each actor and learner, as NCCL connects no two "
-                f"processes of one, got actors on {list(actors)} and learners on {list(learners)}"
-            )
-        return cls("decoupled", actors=tuple(actors), learners=tuple(learners))
+        learn = [Instance(device, "learn") for device in learners]
+        return cls.of(*learn, *(Instance(device, "act") for device in actors))
 
     @classmethod
     def parse(cls, text: str) -> Layout:
@@ -152,22 +199,65 @@ class Layout:
         if kind in ("apart", "staggered") and rest.isdecimal():
             return cls.apart(int(rest)) if kind == "apart" else cls.staggered(int(rest))
         sides = _SIDES.fullmatch(rest) if kind == "decoupled" else None
-        if sides is None:
+        if sides is not None:
+            actors = _devices(sides[1], 0)
+            return cls.decoupled(actors, _devices(sides[2], len(actors)))
+        words = text.split("+")
+        found = [one for one in map(_INSTANCES.fullmatch, words) if one is not None]
+        named = {one[3] is not None for one in found}
+        if len(found) < len(words) or len(named) > 1:
             *first, last = LAYOUTS
             raise InvalidValue(f"expected layout to be {', '.join(first)} or {last}, got {text!r}")
-        actors = _devices(sides[1], 0)
-        return cls.decoupled(actors, _devices(sides[2], len(actors)))
+        instances = itertools.chain(*map(_instances, found))
+        return cls.of(*instances, everywhere=named == {False})
 
     def __str__(self) -> str:
-        if self.kind == "together":
-            return self.kind
-        if self.kind == "decoupled":
-            every = [*self.actors, *self.learners]
-            if every == list(range(len(every))):
-                return f"decoupled:{len(self.actors)}+{len(self.learners)}"
-            actors, learners = (",".join(map(str, side)) for side in (self.actors, self.learners))
-            return f"decoupled:[{actors}]+[{learners}]"
-        return f"{self.kind}:{self.multiprocessors or self.each}"
+        if self.budget is not None:
+            return f"apart:{self.budget}"
+        every = [process[0] for process in self.places]
+        if self.everywhere and all(one.role == "both" for one in every):
+            return "together" if len(every) == 1 else f"staggered:{len(every)}"
+        if not self.everywhere and all(one.role != "both" for one in every):
+            return self._decoupled()
+        words = []
+        for one, same in itertools.groupby(every):
+            count = len(list(same))
+            where = "" if self.everywhere else f"@{one.device}"
+            words.append(f"{count if count > 1 else ''}{one.role}{where}")
+        return "+".join(words)
+
+    def _decoupled(self) -> str:
+        actors, learners = self._sides
+        if self.in_order:
+            return f"decoupled:{len(actors)}+{len(learners)}"
+        acting, learning = (",".join(map(str, side)) for side in (actors, learners))
+        return f"decoupled:[{acting}]+[{learning}]"
+
+    @property
+    def in_order(self) -> bool:
+        """Whether each process has a GPU of its own, first all actors: `decoupled:3+1`."""
+        actors, learners = self._sides
+        return actors + learners == list(range(len(self.places)))
+
+    @property
+    def _sides(self) -> list[list[int]]:
+        """The GPUs of processes that only act, and of those that only learn."""
+        return [[one.device for (one, *_) in self.places if one.role == role] for role in BOTH]
+
+    @property
+    def budget(self) -> int | None:
+        """How many multiprocessors act where a process has two instances; None: with others."""
+        return self.places[0][0].budget
+
+    @property
+    def each(self) -> int:
+        """The processes on each GPU, where all GPUs have the same."""
+        return len(self.places) if self.everywhere else 1
+
+    @property
+    def crosses(self) -> bool:
+        """Whether some processes only act, and others only learn."""
+        return any(len(process) == 1 and process[0].role == "act" for process in self.places)
 
     @property
     def lags(self) -> bool:
@@ -175,73 +265,104 @@ class Layout:
 
         That needs a lag of 1, or with `apart` learning beside the steps that follow.
         """
-        return self.kind in ("apart", "decoupled")
+        return self.crosses or self.budget is not None
 
-    def processes(self, size: int) -> Sequence[tuple[Instance, ...]]:
-        """The instances of each of `size` processes. A learner, if there is one alone, comes first.
-
-        So process 0, which evaluates and logs, has the newest weights.
+    def processes(self, size: int) -> Sequence[Process]:
+        """The instances of each of `size` processes.
 
         Raises:
             ValueError: the layout is for another number of processes.
         """
-        if self.kind == "decoupled":
-            wanted = len(self.learners) + len(self.actors)
-            if size != wanted:
-                raise InvalidValue(
-                    f"expected {wanted} processes with the layout {self} (torchrun "
-                    f"--nproc-per-node {wanted}), got {size}"
-                )
-            learn = [(Instance(device, ("learn",)),) for device in self.learners]
-            return learn + [(Instance(device, ("act",), envs=1),) for device in self.actors]
-        if size % self.each:
+        count = len(self.places)
+        if self.everywhere and size % count:
             raise InvalidValue(
-                f"expected a multiple of {self.each} processes with the layout {self}, got {size}"
+                f"expected a multiple of {count} processes with the layout {self}, got {size}"
             )
-        if self.kind == "apart":
-            return [
-                (Instance(d, ("act",), self.multiprocessors, envs=1), Instance(d, ("learn",)))
-                for d in range(size)
-            ]
-        return [(Instance(rank // self.each, envs=1),) for rank in range(size)]
+        if not self.everywhere and size != count:
+            raise InvalidValue(
+                f"expected {count} processes with the layout {self} (torchrun "
+                f"--nproc-per-node {count}), got {size}"
+            )
+        if not self.everywhere:
+            return self.places
+        return [
+            tuple(Instance(gpu, one.role, one.budget) for one in process)
+            for gpu in range(size // count)
+            for process in self.places
+        ]
 
     def ranks(self, size: int, part: Part) -> list[int]:
         """The processes that have a role."""
-        return [
-            rank
-            for rank, instances in enumerate(self.processes(size))
-            if any(part in instance.roles for instance in instances)
-        ]
+        return [rank for rank, role in enumerate(self._roles(size)) if role in (part, "both")]
 
-    def check_envs(self, num_envs: int) -> None:
-        """Checks that those who only learn can get the steps of equally many envs.
+    def only(self, size: int, role: Role) -> list[int]:
+        """The processes that have this role and no other."""
+        return [rank for rank, its in enumerate(self._roles(size)) if its == role]
+
+    def _roles(self, size: int) -> list[Role]:
+        return [p[0].role if len(p) == 1 else "both" for p in self.processes(size)]
+
+    def check_envs(self, acting: int, num_envs: int) -> None:
+        """Checks that all who learn can learn from equally many envs, and all who act have some.
+
+        Args:
+            acting: how many processes act.
+            num_envs: the envs of all processes.
 
         Raises:
             ValueError: they cannot.
         """
-        learners = len(self.learners)
-        if learners and num_envs % learners:
+        if not self.crosses:
+            return
+        size = len(self.places) * (acting // len(self.ranks(len(self.places), "act")))
+        alone, learners = len(self.only(size, "act")), len(self.ranks(size, "learn"))
+        if num_envs % learners:
             raise InvalidValue(
                 f"expected num_envs to be a multiple of the {learners} processes that learn with "
                 f"the layout {self}, got {num_envs}"
             )
+        far = num_envs // learners * len(self.only(size, "learn"))
+        if far % alone:
+            raise InvalidValue(
+                f"expected the {alone} processes that only act with the layout {self} to have "
+                f"equally many of the {far} envs from which others learn, got num_envs {num_envs}"
+            )
+
+    def envs(self, size: int, num_envs: int) -> list[range]:
+        """The envs of each process, counted over all of them; none for one that only learns.
+
+        Those of processes that only act come first, then those of processes that do both.
+
+        Args:
+            size: the number of processes.
+            num_envs: the envs of all processes, see `check_envs`.
+        """
+        rows = num_envs // len(self.ranks(size, "learn"))
+        far = rows * len(self.only(size, "learn"))
+        first, envs = {"act": 0, "both": far, "learn": 0}, []
+        many = {"act": far // max(1, len(self.only(size, "act"))), "both": rows, "learn": 0}
+        for role in self._roles(size):
+            envs.append(range(first[role], first[role] + many[role]))
+            first[role] += many[role]
+        return envs
 
     def shares(self, size: int, num_envs: int) -> list[Share]:
         """Who learns from which envs, where some processes only act and others only learn.
 
-        All who act have equally many envs, and all who learn get the steps of equally many, in
-        order. So one that acts may send to several, and one that learns get from several.
+        All who only act have equally many envs, and all who only learn get the steps of equally
+        many, in order. So one that acts may send to several, and one that learns get from several.
 
         Args:
             size: the number of processes.
-            num_envs: the envs of all processes; a multiple of those that act and of those that
-                learn.
+            num_envs: the envs of all processes, see `check_envs`.
         """
-        if self.kind != "decoupled":
+        if not self.crosses:
             return []
-        actors, learners = self.ranks(size, "act"), self.ranks(size, "learn")
-        played, learned = num_envs // len(actors), num_envs // len(learners)
-        cuts = sorted({*range(0, num_envs, played), *range(0, num_envs, learned), num_envs})
+        actors, learners = (self.only(size, part) for part in BOTH)
+        envs = self.envs(size, num_envs)
+        played, end = len(envs[actors[0]]), envs[actors[-1]].stop
+        learned = end // len(learners)
+        cuts = sorted({*range(0, end, played), *range(0, end, learned), end})
         return [
             Share(actors[begin // played], learners[begin // learned], begin, end)
             for begin, end in pairwise(cuts)
@@ -261,3 +382,9 @@ def _devices(side: str, first: int) -> list[int]:
     if side.startswith("["):
         return [int(number) for number in side[1:-1].split(",")]
     return list(range(first, first + int(side)))
+
+
+def _instances(word: re.Match[str]) -> list[Instance]:
+    """Those of a word of a text, such as 3act@0."""
+    count, role, device = word.groups()
+    return [Instance(int(device or 0), cast(Role, role))] * int(count or 1)

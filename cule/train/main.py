@@ -156,7 +156,7 @@ def explain(make: Make, args: Any) -> str:
         if args.explain_picture is not None:
             text += f"\n\n{_drawn(make, args, processes)}"
         if processes.decoupled:
-            acting = processes.broadcast(text, processes.ranks("act")[0])
+            acting = processes.broadcast(text, processes.only("act")[0])
             text = f"Processes that learn\n\n{text}\n\nProcesses that act\n\n{acting}"
         trainer.close()
     return text

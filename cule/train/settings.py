@@ -76,6 +76,10 @@ class Args:
     """when to stop (40,000,000 on a GPU, 10,000,000 on a CPU)"""
     max_seconds: float | None = None
     """when to stop, in seconds of training"""
+    max_staleness: int | None = None
+    """where some processes act and others learn: the most updates by which the policy that plays
+    may lag behind the networks that learn from it; by default those of one iteration, for which
+    those who act always wait"""
     lag: int = 0
     """1: learn while the envs play the next steps, with weights that are one iteration old"""
     multiprocessors: int = 0
@@ -225,15 +229,10 @@ class Args:
         Raises:
             ValueError: one is wrong.
         """
-        layout = Layout.parse(self.layout)
-        if layout.kind == "apart" and self.multiprocessors:
-            raise InvalidValue(
-                f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
-                f"{self.multiprocessors}"
-            )
+        layout = self._checked_layout()
         if self.explain_picture is not None and not self.explain:
             raise InvalidValue("expected explain_picture together with explain")
-        at_least(1, self, "num_envs", "env_groups", "log_every", "learner_chunk",
+        at_least(1, self, "max_staleness", "num_envs", "env_groups", "log_every", "learner_chunk",
                  "max_episode_frames", "eval_max_frames")  # fmt: skip
         at_least(
             0, self, "multiprocessors", "total_frames", "max_seconds", "learning_rate",
@@ -253,7 +252,7 @@ class Args:
                 f"expected num_envs to be a multiple of the number of processes ({world_size}), "
                 f"got {self.num_envs}"
             )
-        layout.check_envs(self.num_envs)
+        layout.check_envs(world_size, self.num_envs)
         if self.env_groups > self.num_envs // world_size:
             raise InvalidValue(
                 "expected env_groups to be at most the envs of a process "
@@ -275,6 +274,25 @@ class Args:
                 "expected emulator cule with resume: ale-py's vector environment cannot save its "
                 "states"
             )
+
+    def _checked_layout(self) -> Layout:
+        """The layout.
+
+        Raises:
+            ValueError: it is none, or does not go with another setting.
+        """
+        layout = Layout.parse(self.layout)
+        if layout.budget is not None and self.multiprocessors:
+            raise InvalidValue(
+                f"expected multiprocessors in the layout or as a setting, got {self.layout} and "
+                f"{self.multiprocessors}"
+            )
+        if self.max_staleness is not None and not layout.crosses:
+            raise InvalidValue(
+                "expected max_staleness with a layout in which some processes only act, got "
+                f"{self.layout}"
+            )
+        return layout
 
     def make_optimizer(
         self, parameters: list[nn.Parameter], device: torch.device

@@ -12,6 +12,8 @@ from cule.errors import InvalidValue
 from cule.train.algorithm import Algorithm, Nets
 from cule.train.dealing import Dealt
 from cule.train.devices import choose_algorithms, multiprocessors_of
+from cule.train.distributed.asynchrony import Staleness, check_lag
+from cule.train.distributed.connections import Connections
 from cule.train.distributed.decoupled import FarEnvs, Messages, facts_of
 from cule.train.distributed.gpu_lock import trainings_at_once
 from cule.train.distributed.process_group import ProcessGroup
@@ -40,20 +42,6 @@ from cule.train.schedules import Schedules
 SEED_STRIDE = 1_000_003
 
 
-def check_lag(layout: Layout, learning: Learning) -> None:
-    """Checks that learning can go on while a layout's other parts act.
-
-    Raises:
-        ValueError: it has no lag, and with `apart` is not beside the steps either.
-    """
-    beside = learning.beside if layout.kind == "apart" else learning.lag == 1
-    if layout.lags and not beside:
-        raise InvalidValue(
-            f"expected a lag of 1 with the layout {layout}, where acting goes on while others "
-            f"learn (--lag 1), got {learning.lag}"
-        )
-
-
 class Trainer:
     """One process's envs, networks, learner and plan; `iterate` plays and learns.
 
@@ -75,6 +63,7 @@ class Trainer:
         collector: the envs of this process.
         nets: the networks.
         lowered: the algorithm's program.
+        staleness: how much older than the learning networks a policy is that acts elsewhere.
         learner: computes gradients and updates of the main learning.
         learners: those of all learnings, the main one's first.
         plan: executes the program.
@@ -105,12 +94,13 @@ class Trainer:
         on_algorithm(algorithm)
         self.learning = learning = check_learning(algorithm.learning())
         check_lag(processes.layout, learning)
+        rows = args.num_envs // len(processes.ranks("learn"))
+        self.staleness = Staleness(algorithm, learning, args.max_staleness, rows)
         self.sharing = trainings_at_once() if processes.size == 1 else 1
         self.apart = self._split_multiprocessors()
-        # The envs of each process that acts come one after another.
-        number, each = processes.number, args.num_envs // len(processes.ranks("act"))
-        env_seed = self._seed + number * each
-        self.collector = self._make_collector(learning, each, env_seed, number * each)
+        number, its = processes.number, processes.envs(args.num_envs)
+        env_seed = self._seed + its.start
+        self.collector = self._make_collector(learning, its, env_seed)
         self.autotuner = self._make_autotuner()
         torch.manual_seed(self.args.seed)
         choose_algorithms(
@@ -128,12 +118,7 @@ class Trainer:
             algorithm, self.nets, self.collector, optimizers, reduction, self.sandbox, latest_start
         )
         self.learner, self.learners = self.lowered.learner, self.lowered.learners
-        if processes.decoupled and len(self.learners) > 1:
-            raise InvalidValue(
-                "expected one learning where some processes act and others learn, got "
-                f"{len(self.learners)}"
-            )
-        messages = self._make_messages() if processes.decoupled else None
+        self.messages = messages = self._make_messages() if processes.decoupled else None
         program = self.lowered.program if messages is None else messages.program
         # Before the first message, which a process that failed would never take.
         with processes.all_or_none():
@@ -149,10 +134,23 @@ class Trainer:
             with annotate.operation("compile the game"):
                 self.collector.wait_until_translated()
 
-    def _make_messages(self) -> Messages:
-        lowered = self.lowered
+    def _make_messages(self) -> Messages | None:
+        """Those of a process that acts or learns alone; None: it does both. All have to call it.
+
+        Raises:
+            ValueError: there are several learnings.
+        """
+        if len(self.learners) > 1:
+            raise InvalidValue(
+                "expected one learning where some processes act and others learn, got "
+                f"{len(self.learners)}"
+            )
+        lowered, processes, envs = self.lowered, self.processes, self.args.num_envs
+        connections = Connections(processes, asynchronous=self.staleness.ahead > 1)
+        if processes.does_both:
+            return None
         networks = {lowered.actors[name].name: net for name, net in self.nets.acting.items()}
-        return Messages(self.processes, lowered.program, networks, self.args.num_envs)
+        return Messages(processes, connections, lowered.program, networks, envs, self.staleness)
 
     @property
     def _seed(self) -> int:
@@ -161,34 +159,33 @@ class Trainer:
 
     def _split_multiprocessors(self) -> tuple[Partition, Partition] | None:
         layout = self.processes.layout
-        return split(self.device, layout.multiprocessors) if layout.kind == "apart" else None
+        return None if layout.budget is None else split(self.device, layout.budget)
 
     @annotate.operation("plan")
     def _make_plan(self, program: Program, passes: Passes | None) -> Plan:
         budget, apart = self.args.memory_budget, self.apart
+        sent = 0 if self.messages is None else self.messages.connections.bytes
         return Plan(
             program, self.device, passes=passes,
-            fixed=self.nets.bytes + self.collector.bytes + self.lowered.bytes,
+            fixed=self.nets.bytes + self.collector.bytes + self.lowered.bytes + sent,
             budget=None if budget is None else int(budget * GIB), graphs=self.args.cuda_graphs,
             streams=None if apart is None else (apart[0].stream, apart[1].stream),
             notes=() if apart is None else (
                 f"{apart[0].multiprocessors} multiprocessors act, {apart[1].multiprocessors} "
-                f"others learn; {self.processes.layout.multiprocessors} were asked for",
+                f"others learn; {self.processes.layout.budget} were asked for",
             ),
         )  # fmt: skip
 
     @annotate.operation("make envs")
-    def _make_collector(
-        self, learning: Learning, num_envs: int, seed: int, first_env: int
-    ) -> Collector:
+    def _make_collector(self, learning: Learning, its: range, seed: int) -> Collector:
         """The envs of this process; of one that only learns, a stand-in for its actors' envs.
 
         Args:
             learning: when and from what to learn.
-            num_envs: the envs of each process that acts.
+            its: the numbers of the envs, over all processes.
             seed: the seed of the first env.
-            first_env: the number of the first env, over all processes.
         """
+        num_envs, first_env = len(its), its.start
         processes, facts = self.processes, None
         with processes.all_or_none():
             if processes.acts:
@@ -206,7 +203,6 @@ class Trainer:
             facts = processes.broadcast(facts, processes.ranks("act")[0])
         if not processes.acts:
             assert facts is not None, "a process that acts has sent them"
-            num_envs = self.args.num_envs // len(processes.ranks("learn"))
             learning.check(num_envs)
             far = FarEnvs(num_envs, facts, self.device)
             collector = Collector(far, self.device, seed=seed, first_env=first_env)
@@ -217,7 +213,7 @@ class Trainer:
         args, processes = self.args, self.processes
         reserved = getattr(self.collector.env, "multiprocessors", None)
         # Of several processes on a GPU each would take more from the others.
-        alone = processes.layout.kind == "together" and processes.num_devices == processes.size
+        alone = processes.layout == Layout() and processes.num_devices == processes.size
         if reserved is None or args.multiprocessors or self.own_envs or not alone:
             return None
         all_ = multiprocessors_of(self.device, self.sharing)
@@ -351,8 +347,14 @@ class Trainer:
         if changed:
             self.plan.free_graphs()
 
+    def settle(self) -> None:
+        """Takes all messages that are on their way. All processes have to call it."""
+        if self.messages is not None:
+            self.messages.settle()
+
     def state_dict(self) -> dict[str, Any]:
         """The state that the rest of the run depends on: steps, networks, attributes and plan."""
+        self.settle()
         precise, networks = self.nets.weights.precise, {}
         # A process that only acts has the networks that act, in its plan.
         if self.processes.learns:

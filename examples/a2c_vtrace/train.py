@@ -108,6 +108,7 @@ class A2C(train.Algorithm[Args]):
     """Groups of envs learn in turn from their last steps; V-trace corrects for older policies."""
 
     keeps = {"log_mu": torch.float32}
+    corrects = True
 
     @property
     def name(self) -> str:

@@ -70,6 +70,7 @@ class PPO(train.Algorithm[Args]):
     """Proximal policy optimization."""
 
     keeps = {"log_mu": torch.float32}
+    corrects = True
     evaluates = {"values": torch.float32}
 
     def __init__(self, args, context):

@@ -43,6 +43,15 @@ def train_in(count, program, words):
         assert done.returncode == 0, done.stderr
 
 
+# What only processes with other processes' steps have in the log.
+OF_ACTORS = ("staleness", "staleness_max")
+
+
+def logged(run):
+    """The log without times and what is said of actors."""
+    return [{k: v for k, v in line.items() if k not in OF_ACTORS} for line in without_times(run)]
+
+
 def assert_learned_the_same(first, second):
     """Networks, optimizers and metrics."""
     assert first["updates"] == second["updates"] > 10
@@ -60,7 +69,7 @@ def test_an_actor_and_a_learner_are_one_process_with_a_lag(tmp_path):
     assert_same(acting["envs"], whole["envs"])
     assert_same(acting["net (acting)"], whole["net (acting)"])
     assert "learner" not in acting and "envs" not in saved(apart)["plan"]["objects"]
-    assert without_times(apart) == without_times(one)
+    assert logged(apart) == logged(one)
 
 
 @pytest.mark.slow
@@ -73,7 +82,19 @@ def test_two_actors_are_one_process_with_their_envs(tmp_path):
     rings = [saved(of)["plan"]["recurrents"]["far"] for of in (apart, one)]
     for name in ("actions", "log_mu", "rewards"):
         assert torch.equal(rings[0][name]["values"], rings[1][name]["values"])
-    assert without_times(apart) == without_times(one)
+    assert logged(apart) == logged(one)
+
+
+def test_actors_of_one_gpu_and_processes_that_do_both_are_processes_that_do_both(tmp_path):
+    other, both = tmp_path / "other", tmp_path / "both"
+    more = {"program": HASHED, "lag": 1, "num_envs": 48, "total_frames": 6000}
+    launched(4, other, layout="2act@0+learn@0+both@0", **more)
+    launched(2, both, **more)
+    for rank in range(2):
+        assert_learned_the_same(saved(other, rank), saved(both, rank))
+    for part in ("recurrents", "objects"):
+        assert_same(saved(other, 1)["plan"][part], saved(both, 1)["plan"][part])
+    assert logged(other) == logged(both)
 
 
 HASHED, A2C_PROGRAM = "tests.train.hashed", "examples.a2c_vtrace.train"
@@ -85,6 +106,8 @@ HASHED, A2C_PROGRAM = "tests.train.hashed", "examples.a2c_vtrace.train"
         ("decoupled:1+2", 3, HASHED, 8),
         pytest.param("decoupled:2+2", 4, A2C_PROGRAM, 8, marks=pytest.mark.slow),
         pytest.param("decoupled:3+2", 5, HASHED, 24, marks=pytest.mark.slow),
+        pytest.param("act@0+2learn@0", 3, HASHED, 8, marks=pytest.mark.slow),
+        pytest.param("act+learn", 4, HASHED, 8, marks=pytest.mark.slow),
         pytest.param("staggered:2", 2, A2C_PROGRAM, 8, marks=pytest.mark.slow),
     ],
 )
@@ -94,9 +117,9 @@ def test_several_learners_are_processes_that_do_both(layout, count, program, num
     more["total_frames"] = 250 * num_envs
     launched(count, other, layout=layout, **more)
     launched(2, both, **more)
-    for rank in range(2):
-        assert_learned_the_same(saved(other, rank), saved(both, rank))
-    assert without_times(other) == without_times(both)
+    for number, rank in enumerate(Layout.parse(layout).ranks(count, "learn")):
+        assert_learned_the_same(saved(other, rank), saved(both, number))
+    assert logged(other) == logged(both)
 
 
 COMMON = {

@@ -14,6 +14,7 @@ from training_runs import ROOT, assert_same, options, processes, saved
 
 from cule.train.distributed.reduction import make_reduction
 from cule.train.distributed.sm_partition import split
+from cule.train.logs.log import read_log
 
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")
@@ -118,7 +119,15 @@ def test_gradients_are_averaged(gpus, strategy):
 
 @pytest.mark.parametrize(
     ("layout", "count", "gpus"),
-    [("apart:64", 1, 1), ("staggered:2", 2, 1), ("decoupled:1+1", 2, 2), ("decoupled:2+2", 4, 4)],
+    [
+        ("apart:64", 1, 1),
+        ("staggered:2", 2, 1),
+        ("decoupled:1+1", 2, 2),
+        ("decoupled:2+2", 4, 4),
+        ("2act@0+learn@0", 3, 1),
+        ("act@0+learn@0+both@1", 3, 2),
+        ("2act@0+learn@1", 3, 2),
+    ],
 )
 def test_layout_goes_on_exactly(layout, count, gpus, tmp_path):
     if gpus > GPUS:
@@ -133,6 +142,25 @@ def test_layout_goes_on_exactly(layout, count, gpus, tmp_path):
         assert done.returncode == 0, done.stderr
     for rank in range(count):
         assert_same(saved(tmp_path / "parts", rank), saved(tmp_path / "whole", rank))
+
+
+@pytest.mark.parametrize(
+    ("layout", "count", "gpus"),
+    [("2act@0+learn@0", 3, 1), ("decoupled:1+1", 2, 2), ("2act@0+act@1+learn@1", 4, 2)],
+)
+def test_actors_play_on_within_the_limit(layout, count, gpus, tmp_path):
+    if gpus > GPUS:
+        pytest.skip(f"needs {gpus} GPUs")
+    more = {"device": "cuda", "num_envs": 96, "num_batches": 1, "lag": 1, "layout": layout,
+            "max_staleness": 4, "total_frames": 60_000}  # fmt: skip
+    done = subprocess.run(
+        [*processes(count), *options(tmp_path, **more)],
+        cwd=ROOT, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = read_log(tmp_path / "log.jsonl")
+    assert len(lines) > 5
+    assert all(1 <= line["staleness"] <= line["staleness_max"] <= 4 for line in lines[1:])
 
 
 # Trials of layouts in turn, as a search makes them; prints what went wrong.

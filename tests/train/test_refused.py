@@ -248,7 +248,8 @@ def test_log_has_the_names_that_a_loss_may_not_use(tmp_path):
     train.train(Walker, settings(tmp_path))
     line = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[0])
     own = {name for name in line if not name.startswith("ms_")}
-    assert own <= LOGGED and LOGGED - own == {"multiprocessors", "ordered"}
+    of_actors = {"staleness", "staleness_max", "actors_waited"}
+    assert own <= LOGGED and LOGGED - own == {"multiprocessors", "ordered", *of_actors}
 
 
 class Loads(Corridor):

@@ -32,7 +32,7 @@ def processes(count, program="examples.a2c_vtrace.train"):
 TWO_PROCESSES = processes(2)
 WORLD = ProcessGroup(0, 1, torch.device("cpu"))
 # The values that differ between two equal runs.
-TIMES = ("seconds", "fps", "ups", "pps", "ttop")
+TIMES = ("seconds", "fps", "ups", "pps", "ttop", "actors_waited")
 SMALL = {
     "game": "breakout", "device": "cpu", "num_envs": 8, "num_batches": 2, "num_steps": 4,
     "steps_per_update": 2,

@@ -1,9 +1,15 @@
 """Processes that only act or only learn: a stand-in for envs of other processes, and messages.
 
 The messages of an iteration: each step of an actor goes to its learner when it is played; at the
-end of an iteration the learners' networks go to the actors. So acting always uses weights that are
-one iteration old, as in one process with a lag of 1, whatever is faster; and between two iterations
-no message is on its way, so that a checkpoint there has everything.
+end of an iteration the learners' networks go to the actors. By default an actor waits for them. So
+acting always uses weights that are one iteration old, as in one process with a lag of 1, whatever
+is faster; and between two iterations no message is on its way, so that a checkpoint there has
+everything.
+
+With a limit of staleness an actor plays on with what it has, and takes the newest weights that have
+come, until its policy would lag behind by more than the limit: then it waits. So nothing has to be
+dropped, learning gets each step once and in order, and how stale a step is when it is learned from
+is known when it is played.
 """
 
 from __future__ import annotations
@@ -15,7 +21,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from cule.train.distributed.channels import Like, Receiver, Sender
+from cule.train.distributed.asynchrony import Staleness
+from cule.train.distributed.channels import Like, Newest, Parcel, Receiver, Sender
+from cule.train.distributed.connections import Connections
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.envs.collector import Collector
 from cule.train.layout import BOTH
@@ -55,13 +63,15 @@ def facts_of(collector: Collector) -> dict[str, Any]:
 
 
 class Messages:
-    """The messages of this process, and its part of the program.
+    """The messages of this process, and its part of the program. Both ends have to make it.
 
     Args:
-        processes: this process among the others.
+        processes: this process among the others, of which it acts or learns alone.
+        connections: how they reach each other.
         program: the whole program.
         networks: the networks that act, by the names of their Recurrents.
         num_envs: the envs of all processes.
+        staleness: how far the policy that acts may lag behind, and how far it does.
 
     Attributes:
         program: this process's part of the program, which sends and receives.
@@ -70,34 +80,45 @@ class Messages:
     def __init__(
         self,
         processes: ProcessGroup,
+        connections: Connections,
         program: Program,
         networks: Mapping[str, nn.Module],
         num_envs: int,
+        staleness: Staleness,
     ):
         self.processes, self.parts = processes, crossing(program)
-        self.shares = processes.shares(num_envs)
-        self.first_env = self.shares[0].begin
-        on_gpu = processes.device.type == "cuda"
-        self._slots = min(program.period, SLOTS) if on_gpu else program.period
-        weights = {name: [_like(t) for t in tensors_of(net)] for name, net in networks.items()}
-        actors, learners = (processes.ranks(part) for part in BOTH)
+        self.connections, self.shares = connections, processes.shares(num_envs)
+        self.first_env, self.networks = self.shares[0].begin, networks
+        self.staleness, ahead = staleness, staleness.ahead
+        # As many as are played while the policy may not be newer; on a GPU its stream waits.
+        steps = program.period * ahead
+        slots = min(steps, SLOTS) if processes.device.type == "cuda" and ahead == 1 else steps
+        actors, learners = (processes.only(part) for part in BOTH)
         source = {
             actor: learners[number * len(learners) // len(actors)]
             for number, actor in enumerate(actors)
         }
+        weights = {name: [_like(t) for t in tensors_of(net)] for name, net in networks.items()}
+        to_ask = ahead > 1
         if processes.acts:
-            self.steps = self._senders(self._likes_of_a_step)
-            self.networks = {
-                name: Receiver({source[processes.rank]: some}, processes.device)
+            self.steps = self._senders(self._likes_of_a_step, slots)
+            learner = source[processes.rank]
+            boxes = {
+                name: connections.inbox(some, learner, announced=to_ask)
                 for name, some in weights.items()
             }
+            self.newest = Newest(boxes, ahead)
+            self._waiting: dict[str, Parcel] = {}
+            self._asked = dict.fromkeys(weights, 0)
             self.program = acting_part(program, Ends(self._send, self._receive_network))
         else:
             self.received = self._receiver(self._likes_of_a_step)
             fed = [actor for actor in actors if source[actor] == processes.rank]
             self.sent = {
-                name: Sender(some, processes.device, fed) for name, some in weights.items() if fed
-            }
+                name: Sender([connections.outbox(some, actor, ahead, announces=to_ask)
+                              for actor in fed])
+                for name, some in weights.items()
+            }  # fmt: skip
             self.program = learning_part(program, Ends(self._receive, self._send_network))
 
     def _likes_of_a_step(self, rows: int) -> list[Like]:
@@ -108,13 +129,11 @@ class Messages:
                 likes.append(((rows,), torch.bool))
         return likes
 
-    def _senders(self, likes_of: Callable[[int], list[Like]], slots: int = 0) -> list[Sender]:
+    def _senders(self, likes_of: Callable[[int], list[Like]], slots: int) -> list[Sender]:
         """For each share of this process's envs one that sends rows of its length."""
         return [
-            Sender(
-                likes_of(share.end - share.begin), self.processes.device, [share.learner],
-                slots or self._slots,
-            )
+            Sender([self.connections.outbox(likes_of(share.end - share.begin), share.learner,
+                                            slots)])
             for share in self.shares
         ]  # fmt: skip
 
@@ -125,8 +144,10 @@ class Messages:
 
     def _receiver(self, likes_of: Callable[[int], list[Like]]) -> Receiver:
         """Receives the rows of all shares of this process, one after another."""
-        likes = {share.actor: likes_of(share.end - share.begin) for share in self.shares}
-        return Receiver(likes, self.processes.device)
+        return Receiver([
+            self.connections.inbox(likes_of(share.end - share.begin), share.actor)
+            for share in self.shares
+        ])  # fmt: skip
 
     def first(self, observations: torch.Tensor) -> torch.Tensor:
         """The first observations: of this process's envs, or those that the actors have sent."""
@@ -135,7 +156,8 @@ class Messages:
             return [((rows, *observations.shape[1:]), observations.dtype)]
 
         if self.processes.learns:
-            return self._receiver(likes_of).receive()[0]
+            self._first_received = self._receiver(likes_of)
+            return self._first_received.receive()[0]
         self._first = self._senders(likes_of, slots=1)
         self._send_rows(self._first, [observations])
         return observations
@@ -152,12 +174,31 @@ class Messages:
 
     def _send_network(self, name: str, net: nn.Module) -> None:
         # With more learners than actors some have nobody to send it to.
-        if name in self.sent:
-            self.sent[name].send(tensors_of(net))
+        self.sent[name].send(tensors_of(net))
+
+    def _receive_network(self, name: str, net: nn.Module) -> None:
+        """Copies the newest weights that have come; none, if there are no newer ones."""
+        self._asked[name] += 1
+        if self._asked[name] > self.newest.asked:
+            # The first of the networks that are handed over together.
+            with self.staleness.waiting():
+                self._waiting = self.newest.take()
+            self.staleness.note(self.newest.asked - self.newest.taken + 1)
+        if name in self._waiting:
+            self._copy(self._waiting.pop(name), net)
 
     @torch.no_grad()
-    def _receive_network(self, name: str, net: nn.Module) -> None:
-        torch._foreach_copy_(tensors_of(net), self.networks[name].receive())
+    def _copy(self, parcel: Parcel, net: nn.Module) -> None:
+        torch._foreach_copy_(tensors_of(net), parcel.parts)
+
+    def settle(self) -> None:
+        """Takes all messages that were sent to this process, between two iterations of all.
+
+        So a checkpoint has everything, and acting goes on with the newest weights.
+        """
+        if self.processes.acts:
+            for name, parcel in self.newest.settle().items():
+                self._copy(parcel, self.networks[name])
 
 
 def tensors_of(net: nn.Module) -> list[torch.Tensor]:

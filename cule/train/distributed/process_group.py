@@ -21,7 +21,7 @@ from cule.errors import InvalidValue
 from cule.train.devices import choose_device
 from cule.train.distributed.meeting import connect, meet
 from cule.train.distributed.ranks import check_machines, gpu_of, rank_and_size
-from cule.train.layout import BOTH, Layout, Part, Share
+from cule.train.layout import BOTH, Layout, Part, Role, Share
 
 # Seconds after which a process that says nothing is given up; NCCL's own number.
 TIMEOUT = 600.0
@@ -103,6 +103,17 @@ class ProcessGroup:
         """The ranks of the processes that act, or that learn."""
         return self.layout.ranks(self.size, part)
 
+    def only(self, role: Role) -> list[int]:
+        """The ranks of the processes that have this role and no other."""
+        return self.layout.only(self.size, role)
+
+    def group(self, part: Part) -> Any:
+        """Torch's process group of those that act, or of those that learn, for its collectives.
+
+        All of several processes have to call it, also those that are not in it.
+        """
+        return dist.new_group(self.ranks(part), timeout=timeout_now())
+
     @property
     def num_devices(self) -> int:
         """How many GPUs there are, or what stands in for them on a CPU."""
@@ -136,8 +147,24 @@ class ProcessGroup:
 
     @property
     def decoupled(self) -> bool:
-        """Whether each process either acts or learns."""
-        return self.layout.kind == "decoupled"
+        """Whether some processes only act, and others only learn."""
+        return self.layout.crosses
+
+    @property
+    def does_both(self) -> bool:
+        """Whether this process learns from its own envs."""
+        return self.acts and self.learns
+
+    def envs(self, num_envs: int) -> range:
+        """The envs that this process plays, or from whose steps it only learns.
+
+        Args:
+            num_envs: the envs of all processes, over which these are counted.
+        """
+        if self.acts:
+            return self.layout.envs(self.size, num_envs)[self.rank]
+        shares = self.shares(num_envs)
+        return range(shares[0].begin, shares[-1].end)
 
     def shares(self, num_envs: int) -> list[Share]:
         """Whose steps this process learns from, or who learns from its steps; see Layout.shares.

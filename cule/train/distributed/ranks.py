@@ -126,7 +126,7 @@ def gpu_of(layout: Layout, rank: int, size: int) -> int:
     Raises:
         ValueError: LOCAL_RANK is not there.
     """
-    if layout.kind == "decoupled" and not _several_machines(size):
+    if not layout.everywhere and not _several_machines(size):
         return layout.processes(size)[rank][0].device
     return _number("LOCAL_RANK", size) // layout.each
 
@@ -153,10 +153,9 @@ def check_machines(layout: Layout, rank: int, size: int) -> None:
             f"expected a multiple of {layout.each} processes on each machine, one after the other, "
             f"with the layout {layout}, got {here} on that of process {rank}"
         )
-    every = [*layout.actors, *layout.learners]
-    if every != list(range(len(every))):
+    if not layout.everywhere and not layout.in_order:
         raise InvalidValue(
-            "expected a layout that only says how many GPUs act and learn, such as "
-            f"decoupled:{len(layout.actors)}+{len(layout.learners)}, on several machines, where "
-            f"each process has the GPU of its LOCAL_RANK, got {layout}"
+            "expected a layout that only says how many GPUs act and learn, such as decoupled:3+1, "
+            "on several machines, where each process has the GPU of its LOCAL_RANK, got "
+            f"{layout}"
         )

@@ -64,7 +64,7 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
         actors = processes.ranks("act")
         with processes.all_or_none():
             if processes.acts:
-                envs = _own_envs(own, args, args.num_envs // len(actors), device)
+                envs = _own_envs(own, args, len(processes.envs(args.num_envs)), device)
                 if envs is not None:
                     num_actions = num_actions_in(envs.single_action_space)
         if processes.decoupled:

@@ -22,7 +22,8 @@ PARTS = ("observations", "next_observations", "actions", "rewards", "discounts",
 # Keys of the log, which a loss must not return.
 LOGGED = frozenset({
     "kind", "frames", "training_frames", "updates", "seconds", "fps", "ups", "pps", "ttop",
-    "episodes", "score", "score_so_far", "reward", "grad_norm", "multiprocessors", "ordered",
+    "staleness", "staleness_max", "actors_waited", "episodes", "score", "score_so_far", "reward",
+    "grad_norm", "multiprocessors", "ordered",
 })  # fmt: skip
 
 

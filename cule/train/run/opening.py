@@ -104,7 +104,7 @@ class Opening:
                 "which only the networks were kept after the training"
             )
         free = FREE - {"total_frames"} if self.args.anneals else FREE
-        free = free | {"layout", "reduction"} if self.deals else free
+        free = free | {"layout", "max_staleness", "reduction"} if self.deals else free
         # Older checkpoints do not say how gradients were averaged: as suited the layout.
         saved, now = {"reduction": None, **self.state["args"]}, as_saved(self.args)
         # What the checkpoint's settings mean today: a setting may have got another name.

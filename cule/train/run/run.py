@@ -150,7 +150,8 @@ class Run:
         trainer, standing = self.trainer, self.standing
         parts = [trainer.collector.episodes.take_scores()]
         parts += [learner.take_metrics() for learner in trainer.learners]
-        sums = self.processes.sum(torch.cat(parts))
+        with trainer.staleness.waiting():
+            sums = self.processes.sum(torch.cat(parts))
         self.stop_clock()
         frames, updates, seconds = standing.logged
         standing.logged = (trainer.frames, trainer.updates, standing.seconds)
@@ -170,6 +171,7 @@ class Run:
             "ups": (trainer.updates - updates) / passed,
             "pps": steps / passed,
             "ttop": trainer.transitions_since(frames) / passed,
+            **trainer.staleness.take(self.processes, passed),
             "episodes": int(episodes),
             "score": standing.score if episodes else None,
             "score_so_far": running / self.args.num_envs,

@@ -31,8 +31,8 @@ from cule.train.tune.search import Trial
 
 # Settings on which a result depends, besides the game: those that change what is computed.
 SAME = (
-    "emulator", "layout", "reduction", "env_device", "env_groups", "model", "width", "bf16",
-    "channels_last", "compile", "cuda_graphs",
+    "emulator", "layout", "reduction", "max_staleness", "env_device", "env_groups", "model",
+    "width", "bf16", "channels_last", "compile", "cuda_graphs",
 )  # fmt: skip
 
 

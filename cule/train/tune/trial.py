@@ -45,6 +45,7 @@ def timed(trainer: Trainer, iterations: int) -> float:
     for _ in range(iterations):
         with annotate.iteration():
             trainer.iterate()
+    trainer.settle()
     processes.synchronize()
     return processes.max(time.perf_counter() - begun)
 
