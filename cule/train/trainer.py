@@ -103,9 +103,7 @@ class Trainer:
         self.collector = self._make_collector(learning, its, env_seed)
         self.autotuner = self._make_autotuner()
         torch.manual_seed(self.args.seed)
-        choose_algorithms(
-            repeatable=self.args.deterministic, bounded=self.args.memory_budget is not None
-        )
+        choose_algorithms(repeatable=args.deterministic, bounded=args.memory_budget is not None)
         self.nets = make_networks(algorithm, processes)
         optimizers = Optimizers(algorithm, self.nets)
         self.unread = self.nets.unread | optimizers.unread

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from datetime import timedelta
 
 import pytest
 import torch
+import torch.distributed as dist
 from training_runs import one_thread_each
 
+from cule.train.distributed import process_group, shared_memory
 from tests.support import warm
 
 # Rank 1 sends to rank 0, each faster than the other at times. The arguments: the device, whether
@@ -103,3 +106,14 @@ def test_memory_of_channels_leaves_nothing_behind():
     before = set(os.listdir("/dev/shm"))
     run("cpu", "yes", "kill")
     assert set(os.listdir("/dev/shm")) <= before
+
+
+def test_who_waits_for_a_byte_waits_no_longer_than_the_timeout(monkeypatch):
+    monkeypatch.setattr(process_group, "_timeout", timedelta(seconds=0.05))
+    read, write = os.pipe()
+    with pytest.raises(dist.DistError, match=r"has said nothing for 0\.05 s"):
+        shared_memory._byte(read)
+    os.close(write)
+    with pytest.raises(dist.DistError, match="has ended"):
+        shared_memory._byte(read)
+    os.close(read)
