@@ -73,6 +73,7 @@ SHORTER = {
     "cule.train.watch": ["--help"],
     "cule.train.evaluate": ["--help"],
     "cule.train.plot": ["--help"],
+    "cule.train.publish": ["--help"],
     # Hours of work, which tests/train/test_atari57.py has in small.
     "examples.atari57.run": ["--help"],
     "examples.atari57.report": ["--help"],

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # PQN learns from the first steps on: A2C plays more frames than these before its first update.
 SMALL = {
     "algorithm": "pqn", "device": "cpu", "num_threads": 1, "total_frames": 2000, "episodes": 2,
-    "max_frames": 400,
+    "max_frames": 400, "card": False,
 }  # fmt: skip
 
 
@@ -236,11 +236,11 @@ def suite_command(folder, **changes):
     options = {"games": ["phoenix"], **SMALL, "folder": folder} | changes
     words = []
     for name, value in options.items():
-        if value is None:
+        if value is None or name == "card":
             continue
         values = value if isinstance(value, list) else [value]
         words += [f"--{name.replace('_', '-')}", *map(str, values)]
-    return [sys.executable, "-m", "examples.atari57.run", *words, "--no-video"]
+    return [sys.executable, "-m", "examples.atari57.run", *words, "--no-video", "--no-card"]
 
 
 def start(folder, **changes):

@@ -105,9 +105,7 @@ def test_a_tracker_that_refuses_ends_the_training_before_its_first_step(
     recorded, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("REFUSES", "")
-    told = (
-        "expected wandb to begin a run, got RuntimeError: No API key configured. Use `wandb"
-    )
+    told = "expected wandb to begin a run, got RuntimeError: No API key configured. Use `wandb"
     with pytest.raises(ValueError, match=told):
         trained(settings(tmp_path / "run", total_frames=600, logger="wandb"))
     assert not checkpoint.any_in(tmp_path / "run" / "checkpoints")
