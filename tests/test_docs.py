@@ -67,6 +67,7 @@ SHORTER = {
     ],
     "tests.peers": ["--help"],
     "benchmarks.peers": ["--help"],
+    "benchmarks.conformance": ["--help"],
     "benchmarks.studies": ["--help"],
     "cule.record": ["--seconds", "0.2", "--quiet"],
     # Of a run that another command makes.
