@@ -96,13 +96,29 @@ def test_a_card_without_a_score_says_so_and_shows_no_markup_of_files(run):
     assert "<script>" not in text and "\n# Title" not in text and "`'/ <b>`" in text
 
 
+@pytest.mark.parametrize("command, shown", [
+    ("python -m a.b --folder '/home/me/my runs' --game pong", "`python -m a.b --game pong`"),
+    ("python -m a.b --results=/home/me/rows --lag 1 --folder", "`python -m a.b --lag 1`"),
+    ("python 'a", "`not known`"),
+])  # fmt: skip
+def test_a_card_names_no_places_on_its_authors_machine(run, tmp_path, command, shown):
+    row = json.loads((run / "result.jsonl").read_text().splitlines()[-1])
+    (tmp_path / "result.jsonl").write_text(json.dumps(row | {"command": command}) + "\n")
+    config, settings = read_config(run / "published"), {"folder": "/home/me", "lag": 0}
+    text = card.card_of(config, tmp_path, settings, name="a/b", film=False, curve=False)
+    assert f"- command: {shown}" in text and "/home/me" not in text and "- lag: `0`" in text
+
+
 def test_a_film_and_a_curve_are_in_the_folder(run, tmp_path):
     pytest.importorskip("imageio")
     out = tmp_path / "out"
     publish.publish(publish.Args(run, output=out, film_frames=40))
     assert (out / card.FILM).stat().st_size > 1000
     text = (out / card.CARD).read_text()
-    assert f"]({card.FILM})" in text and (f"]({card.CURVE})" in text) == (out / card.CURVE).exists()
+    assert (
+        f'<video controls src="{card.FILM}">' in text
+        and (f"]({card.CURVE})" in text) == (out / card.CURVE).exists()
+    )
     given = tmp_path / "own.mp4"
     given.write_bytes(b"a film")
     publish.publish(publish.Args(run, output=out, film=given))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from cule.train.published.config import Config
 
 CARD, CURVE, FILM = "README.md", "curve.png", "replay.mp4"
 EVALUATIONS = "evaluations.jsonl"
+# Settings that name places on the machine of the training.
+PLACES = ("folder", "results", "explain_picture")
 # Numbers in the row of an evaluation.
 EVALUATED = ("sticky", "noops", "episodes", "score", "score_deviation", "max_frames")
 Row = Mapping[str, Any]
@@ -108,6 +112,20 @@ def head_of(config: Config, evaluations: Sequence[Row]) -> str:
     return "\n".join(["---", *lines, "---"])
 
 
+def _without_places(command: str) -> str:
+    """A command without the options that name places on its author's machine."""
+    with suppress(ValueError):  # it is no command
+        words, kept = iter(shlex.split(command)), []
+        for word in words:
+            name = word.partition("=")[0].removeprefix("--").replace("-", "_")
+            if name not in PLACES:
+                kept.append(word)
+            elif "=" not in word:
+                next(words, None)
+        return shlex.join(kept)
+    return "not known"
+
+
 def _code(text: Any) -> str:
     """A text in Markdown as it is, in one line: it may come from a file of another's."""
     return f"`{' '.join(str(text).split()).replace('`', chr(39)).replace('|', '/')}`"
@@ -131,7 +149,7 @@ def card_of(
     """
     evaluations, result = evaluations_in(run, config), result_of(run, config)
     own = ", network=MyNetwork" if config.network == "own" else ""
-    pictures = [f"![{config.game}, played by the policy]({FILM})"] if film else []
+    pictures = [f'<video controls src="{FILM}"></video>'] if film else []
     pictures += [f"![Scores in the training]({CURVE})"] if curve else []
     scores = ["It was not evaluated."]
     if evaluations:
@@ -145,7 +163,7 @@ def card_of(
     for key, label in (("device_name", "device"), ("seconds", "seconds of training"),
                        ("torch", "torch"), ("command", "command")):  # fmt: skip
         if result is not None and result.get(key) is not None:
-            facts[label] = result[key]
+            facts[label] = result[key] if key != "command" else _without_places(str(result[key]))
     return "\n".join([
         head_of(config, evaluations), "",
         f"# {_plain(config.algorithm)} on {config.game}", "",
@@ -164,7 +182,8 @@ def card_of(
         "## Training", "",
         *(f"- {label}: {_code(value)}" for label, value in facts.items()), "",
         "<details><summary>All settings</summary>", "",
-        *(f"- {_plain(key)}: {_code(value)}" for key, value in sorted(settings.items())), "",
+        *(f"- {_plain(key)}: {_code(value)}" for key, value in sorted(settings.items())
+          if key not in PLACES), "",
         "</details>", "",
     ])  # fmt: skip
 
