@@ -195,9 +195,9 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
         ValueError: a setting is wrong, or a file cannot be written.
     """
     at_least(1, args, "total_frames", "episodes", "max_frames")
+    game = game_of(args.game)
     if args.card:
         library()  # which is lacking now, or not at all
-    game = game_of(args.game)
     if args.resume and (row := result_in(args.folder)) is not None:
         return row
     trained = train_agent(args, game)

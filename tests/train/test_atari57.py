@@ -116,7 +116,7 @@ def test_games_that_take_longest_to_evaluate_come_first():
 ])  # fmt: skip
 def test_suite_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
-        run.run(run.Args(**{"folder": tmp_path / "suite", "device": "cpu"} | changes))
+        run.run(run.Args(**{"folder": tmp_path / "suite", "device": "cpu", "card": False} | changes))
     assert not (tmp_path / "suite").exists()
 
 
