@@ -115,8 +115,9 @@ def test_games_that_take_longest_to_evaluate_come_first():
     ({"num_threads": -1}, "expected num_threads to be from 0 to 1024, got -1"),
 ])  # fmt: skip
 def test_suite_refuses_settings_that_do_not_fit(tmp_path, changes, message):
+    usual = {"folder": tmp_path / "suite", "device": "cpu", "card": False}
     with pytest.raises(ValueError, match=message):
-        run.run(run.Args(**{"folder": tmp_path / "suite", "device": "cpu", "card": False} | changes))
+        run.run(run.Args(**usual | changes))
     assert not (tmp_path / "suite").exists()
 
 
