@@ -67,12 +67,14 @@ SHORTER = {
     ],
     "tests.peers": ["--help"],
     "benchmarks.peers": ["--help"],
+    "benchmarks.conformance": ["--help"],
     "benchmarks.studies": ["--help"],
     "cule.record": ["--seconds", "0.2", "--quiet"],
     # Of a run that another command makes.
     "cule.train.watch": ["--help"],
     "cule.train.evaluate": ["--help"],
     "cule.train.plot": ["--help"],
+    "cule.train.publish": ["--help"],
     # Hours of work, which tests/train/test_atari57.py has in small.
     "examples.atari57.run": ["--help"],
     "examples.atari57.report": ["--help"],

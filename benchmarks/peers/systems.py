@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from benchmarks.libraries import MODULES
 from benchmarks.peers import cleanrl, rl_games, rllib, torchrl
 from benchmarks.peers.setting import Body, Policy, Setting
 from cule.train.distributed.process_group import ProcessGroup
@@ -105,11 +106,8 @@ def by_stable_baselines3(setting: Setting, iterated: Iterated) -> None:
     model.learn(10**12, callback=Rollouts())
 
 
-# The package whose version a row has.
-PACKAGES = {
-    "stable-baselines3": "stable_baselines3", "RLlib": "ray", "TorchRL": "torchrl",
-    "rl_games": "rl_games",
-}  # fmt: skip
+# The package whose version a row has. CleanRL is none.
+PACKAGES = {name: MODULES[name] for name in ("stable-baselines3", "RLlib", "TorchRL", "rl_games")}
 SYSTEMS: dict[str, Callable[[Setting, Iterated], None]] = {
     "cule.train": by_cule,
     "cule.train, lag 1": lambda setting, iterated: by_cule(setting, iterated, lag=1),

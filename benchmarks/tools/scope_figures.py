@@ -29,7 +29,7 @@ VTRACE = "--num-batches 4 --num-steps 20 --steps-per-update 1 --warmup-steps 20"
 PLAIN = "--num-batches 1 --num-steps 5 --steps-per-update 5 --warmup-steps 5"
 A2C = "-m examples.a2c_vtrace.train"
 TRAIN = (
-    "--no-progress --no-tensorboard --no-plot --eval-episodes 0 --overwrite --folder {folder}/run "
+    "--no-progress --logger none --no-plot --eval-episodes 0 --overwrite --folder {folder}/run "
     "--log-every 64"
 )
 PROGRAMS = {

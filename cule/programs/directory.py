@@ -14,6 +14,10 @@ PROGRAMS = {
         "plays a trained agent's episodes on ale-py: its score",
     ),
     "watch": ("cule.train.watch", "records a video of a trained agent"),
+    "publish": (
+        "cule.train.publish",
+        "makes a folder of a trained agent: weights, card, film; and puts it on the Hub",
+    ),
     "plot": ("cule.train.plot", "draws the scores of trainings against time and frames"),
     "sweep": ("cule.train.sweep.__main__", "trains on many games with many seeds"),
     "scaling": ("cule.train.scaling", "foretells how fast a training is with more GPUs"),

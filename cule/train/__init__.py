@@ -13,11 +13,14 @@ from cule.train.plan.passes import Passes
 from cule.train.plan.plan import Plan
 from cule.train.plan.program import Operation, Program, Recurrent
 from cule.train.presets import by_device
+from cule.train.published.agent import Agent
+from cule.train.published.loading import load
 from cule.train.settings import Args
 from cule.train.tune.tuning import tune
 
 __all__ = [
-    "Algorithm", "Args", "Batch", "Context", "Copy", "Declaration", "Instance", "Layout",
+    "Agent", "Algorithm", "Args", "Batch", "Context", "Copy", "Declaration", "Instance", "Layout",
     "Learning", "Nets", "Operation", "Passes", "Plan", "Prioritized", "Program", "Recurrent",
-    "Replay", "by_device", "cases", "explain", "main", "maximum", "minimum", "train", "tune",
+    "Replay", "by_device", "cases", "explain", "load", "main", "maximum", "minimum", "train",
+    "tune",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Checks of types, numbers and names, in words."""
+"""Checks of types, numbers, names and packages, in words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import dataclasses
 import keyword
 import math
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -140,3 +142,21 @@ def above(limit: float, args: Any, *names: str) -> None:
     for name in names:
         if not getattr(args, name) > limit:
             raise InvalidValue(f"expected {name} to be above {limit}, got {getattr(args, name)}")
+
+
+@contextmanager
+def wanted_package(name: str) -> Iterator[None]:
+    """Turns a missing package, which a block imports, into a sentence.
+
+    Args:
+        name: the package.
+
+    Raises:
+        ValueError: it is missing.
+    """
+    try:
+        yield
+    except ImportError as problem:
+        raise InvalidValue(
+            f"expected {name} to be installed (pip install {name}), got {problem}"
+        ) from problem

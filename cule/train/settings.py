@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from cule.train.nn.optimizers import Adam, Muon
 from cule.train.nn.rewards import RewardName
 from cule.train.presets import by_device, filled
 
+LoggerName = Literal["tensorboard", "wandb", "trackio", "none"]
 # GiB.
 MAX_MEMORY = 2.0**20
 # Seconds. Signs of life come ten times in a timeout, and at most each second.
@@ -150,8 +152,11 @@ class Args:
     at the end"""
     progress: bool = True
     """show a progress bar"""
+    logger: LoggerName = "tensorboard"
+    """where numbers go besides log.jsonl: to TensorBoard events in the folder, to Weights & Biases,
+    to Trackio, or nowhere"""
     tensorboard: bool = True
-    """write TensorBoard events to the folder"""
+    """--no-tensorboard is the old name of --logger none, and goes with the next release"""
     json: bool = False
     """print the result as a row of JSON at the end, as result.jsonl has it, not in three lines"""
     plot: bool = True
@@ -179,12 +184,21 @@ class Args:
     """file to which the run's result is appended, as a JSON line; the run's folder gets it, too"""
 
     def __post_init__(self) -> None:
-        """Checks each field's type.
+        """Checks each field's type. Without `tensorboard` the logger is none.
 
         Raises:
             ValueError: one has another.
+
+        Warns:
+            FutureWarning: `tensorboard` is False.
         """
         check_types(self)
+        if not self.tensorboard:
+            said = "--no-tensorboard is --logger none now, and goes with the next release"
+            warnings.warn(said, FutureWarning, stacklevel=3)
+            if self.logger == "tensorboard":
+                self.logger = "none"
+            self.tensorboard = True
 
     @property
     def anneals(self) -> bool:
@@ -308,6 +322,14 @@ class Args:
             parameters, lr=rate, alpha=self.rmsprop_decay, eps=self.adam_epsilon,
             capturable=on_gpu, foreach=on_gpu,
         )  # fmt: skip
+
+
+def as_saved(args: Args) -> dict[str, Any]:
+    """Settings as plain values."""
+    return {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in dataclasses.asdict(args).items()
+    }
 
 
 def begin(args: Any) -> None:

@@ -1,4 +1,4 @@
-"""One agent of the suite: trains it on a game, evaluates it on ale-py, films it.
+"""One agent of the suite: trains it on a game, evaluates it on ale-py, films and publishes it.
 
     python -m examples.atari57.agent --algorithm a2c_vtrace --game pong --folder runs/pong
 
@@ -29,7 +29,7 @@ import torch
 
 from cule import train
 from cule.devices.device import usable_cpus
-from cule.train import watch
+from cule.train import publish, watch
 from cule.train.checkpoints import checkpoint
 from cule.train.checks import at_least
 from cule.train.command import run_program
@@ -37,6 +37,7 @@ from cule.train.distributed.ranks import rank_and_size
 from cule.train.evaluate import evaluation
 from cule.train.logs.log import LOG, RESULT
 from cule.train.logs.rows import append_row
+from cule.train.published.weights import library
 from cule.train.run.result import parts_in
 from cule.train.sweep.jobs import result_in
 from cule.train.sweep.sweep import STOPPED
@@ -54,7 +55,7 @@ from examples.atari57.settings import (
 # The command that makes an agent; options follow it.
 PROGRAM = ("-m", "examples.atari57.agent")
 # In an agent's folder.
-TRAINING, VIDEO = "training", "video.mp4"
+TRAINING, VIDEO, CARD = "training", "video.mp4", "card"
 MOST_FILMED_FRAMES = 18_000
 # Threads of each process of an evaluation.
 THREADS = 4
@@ -90,6 +91,8 @@ class Args:
     """frames after which an episode of the evaluation is truncated"""
     video: bool = True
     """film an episode, of five minutes at most"""
+    card: bool = True
+    """make a folder of the policy with a model card, as cule.train.publish does"""
     evaluate_on: Literal["cpu", "gpu"] = "cpu"
     """where the policy computes in the evaluation; gpu: that of the training, which pays among
     clients of CUDA's Multi-Process Service (python -m cule.train.mps)"""
@@ -138,6 +141,19 @@ def film(args: Args) -> None:
     watch.watch(wanted)
 
 
+def make_card(args: Args) -> None:
+    """Makes the folder of the policy with its card, unless it is not wanted.
+
+    Raises:
+        ValueError: safetensors is not installed, or a file cannot be written.
+    """
+    if args.card:
+        film = args.folder / VIDEO if args.video else None
+        publish.publish(publish.Args(
+            args.folder / TRAINING, output=args.folder / CARD, video=args.video, film=film,
+        ))  # fmt: skip
+
+
 def has_trained(row: dict[str, Any], args: Args) -> bool:
     """Whether a training's result is that of the whole training."""
     long = args.max_seconds is not None and row["seconds"] >= args.max_seconds
@@ -167,7 +183,7 @@ def train_agent(args: Args, game: str) -> dict[str, Any] | None:
 
 
 def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
-    """Trains, evaluates and films; returns the result's row, None if a signal stopped it.
+    """Trains, evaluates, films and publishes; returns the result's row, None after a signal.
 
     With `gives_way` this process has a lower priority once it has trained. The row is that of the
     evaluation, with the training's device and times, `protocol` and `score_normalised`. `trained`
@@ -180,6 +196,8 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     """
     at_least(1, args, "total_frames", "episodes", "max_frames")
     game = game_of(args.game)
+    if args.card:
+        library()  # which is lacking now, or not at all
     if args.resume and (row := result_in(args.folder)) is not None:
         return row
     trained = train_agent(args, game)
@@ -204,6 +222,7 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     (row,) = evaluation.evaluate(wanted)
     seconds = time.perf_counter() - begun
     film(args)
+    make_card(args)
     row |= {
         "candidate": args.candidate,
         "device": args.device,

@@ -18,6 +18,7 @@ from cule.devices.device import MAX_THREADS
 from cule.errors import InvalidValue
 from cule.train.checks import MAX_SEED, at_least, within
 from cule.train.command import options_of, run_program
+from cule.train.published.weights import library
 from cule.train.sweep import sweep
 from cule.train.sweep.jobs import Job
 from cule.train.sweep.placing import Placing, executor_of
@@ -50,6 +51,8 @@ class Args(Placing):
     """frames after which an episode of an evaluation is truncated"""
     video: bool = True
     """film an episode of each agent"""
+    card: bool = True
+    """make a folder of each agent's policy, with a model card"""
     evaluate_on: Literal["cpu", "gpu"] = "cpu"
     """where policies compute in evaluations; gpu: that of the training, which pays among clients of
     CUDA's Multi-Process Service (python -m cule.train.mps)"""
@@ -71,7 +74,7 @@ def jobs_of(args: Args) -> list[Job]:
     if not args.seeds:
         raise InvalidValue("expected seeds, got none")
     names = ("algorithm", "protocol", "total_frames", "episodes", "max_frames", "video",
-             "evaluate_on", "num_threads")  # fmt: skip
+             "card", "evaluate_on", "num_threads")  # fmt: skip
     shared = options_of({name: getattr(args, name) for name in names} | {"progress": False})
     return [
         Job(
@@ -89,11 +92,15 @@ def run(args: Args) -> int:
 
     Raises:
         ImportError: videos are wanted, and imageio is not installed.
-        ValueError: a setting is wrong, or the folder has agents of other settings.
+        ValueError: a setting is wrong, cards are wanted and safetensors is not installed, or the
+            folder has agents of other settings.
     """
     jobs = jobs_of(args)
+    # What is lacking is said now, and not only after the first training.
     if args.video:
-        video_library()  # not only after the first training
+        video_library()
+    if args.card:
+        library()
     executor = executor_of(args, needs_folder=True)
     suite = sweep.Sweep(jobs, args.folder, executor=executor, losses=args.retries)
     rows = suite.run(Live(sys.stderr))

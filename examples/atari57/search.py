@@ -77,7 +77,7 @@ def jobs_of(args: Args) -> list[Job]:
     names = ("total_frames", "episodes", "max_frames", "num_threads")
     shared = options_of(
         {name: getattr(args, name) for name in names}
-        | {"max_seconds": args.seconds, "video": False, "progress": False}
+        | {"max_seconds": args.seconds, "video": False, "card": False, "progress": False}
     )
     jobs = []
     for seed in args.seeds:

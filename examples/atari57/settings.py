@@ -126,7 +126,7 @@ def training_settings(algorithm: str, protocol: str, **more: Any) -> Any:
     how = PROTOCOLS[protocol]
     usual = {
         "sticky": how.sticky, "full_action_space": how.full_action_space,
-        "life_loss_ends": how.life_loss_ends, "eval_episodes": 0, "tensorboard": False,
+        "life_loss_ends": how.life_loss_ends, "eval_episodes": 0, "logger": "none",
         "plot": False,
     }  # fmt: skip
     return ALGORITHMS[algorithm][1](**{**usual, **SETTINGS[algorithm], **more})

@@ -18,7 +18,7 @@ from examples.ppo import ppo
 
 SHORT = {
     "game": "pong", "device": "cpu", "num_envs": 4, "num_threads": 1, "width": 0.1,
-    "progress": False, "tensorboard": False, "plot": False, "eval_episodes": 0,
+    "progress": False, "logger": "none", "plot": False, "eval_episodes": 0,
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from examples.reinforce import reinforce
 
 CPU = torch.device("cpu")
 TINY = {"device": "cpu", "width": 0.1, "num_threads": 1}
-QUIET = {**TINY, "progress": False, "plot": False, "tensorboard": False, "eval_episodes": 0}
+QUIET = {**TINY, "progress": False, "plot": False, "logger": "none", "eval_episodes": 0}
 PROGRAMS = {
     "A2C+V-trace": (a2c.A2C, a2c.Args, {"num_batches": 2, "num_steps": 4, "warmup_steps": 0}),
     "PPO": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 32}),

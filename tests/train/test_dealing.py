@@ -13,7 +13,8 @@ from cule.train.checkpoints import checkpoint
 from cule.train.dealing import Dealt
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.logs.log import read_log
-from cule.train.run.opening import Opening, as_saved
+from cule.train.run.opening import Opening
+from cule.train.settings import as_saved
 from cule.train.trainer import Trainer
 from examples.a2c_vtrace.train import A2C
 from tests.support import warm

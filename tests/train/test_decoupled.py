@@ -125,7 +125,7 @@ def test_several_learners_are_processes_that_do_both(layout, count, program, num
 COMMON = {
     "game": "breakout", "device": "cpu", "num_envs": 8, "lag": 1, "log_every": 5,
     "max_episode_frames": 150, "checkpoint_every": 0, "eval_episodes": 0, "num_threads": 1,
-    "progress": False, "tensorboard": False, "plot": False,
+    "progress": False, "logger": "none", "plot": False,
 }  # fmt: skip
 OTHERS = {
     "examples.ppo.ppo": {

@@ -76,7 +76,7 @@ def test_presets_fit_each_other(settings):
 def test_training_says_at_once_what_it_does(program, tmp_path, monkeypatch, capsys):
     """The first line comes before any env is made; the bar moves before the first update."""
     algorithm, settings, more = PROGRAMS[program]
-    quiet = {"folder": tmp_path, "plot": False, "tensorboard": False, "eval_episodes": 0}
+    quiet = {"folder": tmp_path, "plot": False, "logger": "none", "eval_episodes": 0}
     args = settings(**TINY, **more, **quiet, total_frames=3000)
     told = []
 
@@ -123,7 +123,7 @@ def test_progress_tells_frames_and_when_it_ends(capsys):
 
 
 def test_bar_has_what_unfinished_episodes_scored_until_one_has_ended(tmp_path, capsys):
-    args = train.Args(folder=tmp_path, total_frames=1000, tensorboard=False)
+    args = train.Args(folder=tmp_path, total_frames=1000, logger="none")
     log = Log(args, 0, 0, 0, speak=True)
     log.write("training", 100, {"score": None, "score_so_far": 1.25})
     assert ", score so far=1.25]" in capsys.readouterr().err
@@ -151,7 +151,7 @@ def test_torch_computes_with_half_of_the_cpus_unless_told(monkeypatch):
 def test_resumed_run_says_from_where(tmp_path, capsys):
     args = a2c.Args(
         **TINY, folder=tmp_path, num_envs=20, warmup_steps=0, total_frames=2000, eval_episodes=0,
-        tensorboard=False, plot=False, resume=True,
+        logger="none", plot=False, resume=True,
     )  # fmt: skip
     told = []
     for frames in (2000, 3000, 3000):
@@ -168,7 +168,7 @@ def test_run_that_goes_on_keeps_what_the_machine_chose(tmp_path):
     """This holds if another machine would choose otherwise, and if the run is made longer."""
     args = a2c.Args(
         **TINY, folder=tmp_path, num_envs=20, warmup_steps=0, total_frames=2000, eval_episodes=0,
-        progress=False, tensorboard=False, plot=False,
+        progress=False, logger="none", plot=False,
     )  # fmt: skip
     train.train(a2c.A2C, args)
     again = dataclasses.replace(args, num_envs=None, total_frames=None, resume=True)

@@ -176,7 +176,7 @@ def test_trainer_updates_in_bfloat16(changes):
 
 
 FEW = {"device": "cuda", "num_envs": 64, "width": 0.25, "progress": False, "plot": False,
-       "tensorboard": False, "eval_episodes": 0}  # fmt: skip
+       "logger": "none", "eval_episodes": 0}  # fmt: skip
 ALL = {
     "ppo": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 128}, 3 * 4),
     "dqn": (dqn.DQN, dqn.Args, {"memory": 6400, "first_update": 640, "target_every": 7}, None),

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.gpu
 EACH = {
     "game": "breakout", "device": "cuda", "num_envs": 32, "max_episode_frames": 60,
     "deterministic": True, "eval_episodes": 0, "progress": False, "plot": False,
-    "tensorboard": False, "learning_rate": 1e-3,
+    "logger": "none", "learning_rate": 1e-3,
 }  # fmt: skip
 DQN = {"memory": 3200, "first_update": 320, "minibatch_size": 32, "width": 0.25}
 KINDS = {

@@ -33,7 +33,7 @@ def run(name, folder, total_frames):
     if name in KILLED:
         changes = {"width": 0.1, **changes}
     train.train(algorithm, settings(
-        device="cpu", num_threads=1, progress=False, plot=False, tensorboard=False,
+        device="cpu", num_threads=1, progress=False, plot=False, logger="none",
         eval_episodes=0, resume=True, num_envs=8, game="breakout", max_episode_frames=150,
         checkpoint_every=500, log_every=5, folder=Path(folder), total_frames=total_frames,
         **changes | MORE.get(name, {}),

@@ -28,7 +28,7 @@ for module, name, changes in {trainings!r}:
     algorithms = importlib.import_module(module)
     row = train.train(getattr(algorithms, name), algorithms.Args(
         num_envs=20, total_frames=3000, eval_episodes=2, eval_max_frames=80, device="cpu",
-        width=0.1, num_threads=1, plot=False, tensorboard=False, progress=False,
+        width=0.1, num_threads=1, plot=False, logger="none", progress=False,
         folder=Path({folder!r}, name), **changes))
     print(json.dumps([row["updates"], sorted(sys.modules)]))
 """

@@ -249,7 +249,7 @@ def test_a_training_is_evaluated_and_watched_with_its_memory(tmp_path, capsys):
     args = a2c.Args(
         device="cpu", game="breakout", model="lstm", width=0.05, num_envs=4, num_batches=1,
         num_steps=4, warmup_steps=0, num_threads=1, total_frames=400, folder=folder,
-        eval_episodes=2, eval_max_frames=200, progress=False, plot=False, tensorboard=False,
+        eval_episodes=2, eval_max_frames=200, progress=False, plot=False, logger="none",
     )  # fmt: skip
     train.train(a2c.A2C, args)
     evaluation.evaluate(evaluation.Args(folder, episodes=3, max_frames=200, device="cpu",

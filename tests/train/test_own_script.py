@@ -64,7 +64,7 @@ if __name__ == "__main__":
 def test_script_is_trained_and_evaluated(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT)
     words = "--device cpu --num-envs 4 --width 0.1 --total-frames 500 --num-threads 1 --no-plot "
-    words += "--no-tensorboard --no-progress --eval-episodes 1 --eval-max-frames 40 --folder run "
+    words += "--logger none --no-progress --eval-episodes 1 --eval-max-frames 40 --folder run "
     environment = {"PYTHONPATH": str(ROOT)}
     words = ["mine.py", *words.split(), "--bonus", "0.25", "--json"]
     done = warm.run(words, cwd=tmp_path, env=environment)
@@ -118,7 +118,7 @@ def mine(folder, old="", new=""):
 
 def arguments(folder):
     words = f"--device cpu --num-envs 4 --width 0.1 --total-frames 500 --folder {folder}/run "
-    words += "--num-threads 1 --no-plot --no-tensorboard --no-progress --eval-episodes 0"
+    words += "--num-threads 1 --no-plot --logger none --no-progress --eval-episodes 0"
     return words.split()
 
 

@@ -105,7 +105,7 @@ def test_state_needs_no_more_memory_than_is_read():
 def test_recurrent_run_that_is_resumed_is_as_if_never_stopped(tmp_path):
     asked = {
         "device": "cpu", "num_envs": 4, "num_threads": 1, "game": "breakout", "eval_episodes": 0,
-        "progress": False, "plot": False, "tensorboard": False, "max_episode_frames": 150,
+        "progress": False, "plot": False, "logger": "none", "max_episode_frames": 150,
         "resume": True, "log_every": 5,
     }  # fmt: skip
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -274,7 +274,7 @@ def test_own_mistake_at_a_resume_keeps_its_traceback(tmp_path):
 def settings(folder):
     return train.Args(
         device="cpu", num_envs=8, num_threads=1, total_frames=2048, folder=folder, plot=False,
-        progress=False, tensorboard=False, eval_episodes=0,
+        progress=False, logger="none", eval_episodes=0,
     )  # fmt: skip
 
 

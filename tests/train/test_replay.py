@@ -346,7 +346,7 @@ class Signed(Learns):
 def test_priorities_below_zero_end_a_training(tmp_path):
     args = train.Args(
         device="cpu", num_envs=ENVS, num_threads=1, folder=tmp_path, total_frames=4000,
-        log_every=20, eval_episodes=0, progress=False, plot=False, tensorboard=False,
+        log_every=20, eval_episodes=0, progress=False, plot=False, logger="none",
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"priorities that are finite and at least 0, .* others"):
         train.train(Signed, args)

@@ -210,7 +210,7 @@ def test_row_has_what_was_in_force(tmp_path):
     assert (row["lag"], row["model"], row["width"]) == (1, "nature", 0.1)
     args = ppo.Args(
         **TINY | SMALL | {"width": 1.0}, folder=tmp_path / "plain", total_frames=1000,
-        eval_episodes=0, tensorboard=False, plot=False,
+        eval_episodes=0, logger="none", plot=False,
     )  # fmt: skip
     row = train.train(Plain, args)
     assert [row[name] for name in ("model", "width", "optimizer", "lag")] == [None, None, None, 0]

@@ -177,7 +177,7 @@ def test_resume_is_exact():
 def test_the_log_has_the_numbers_of_each(tmp_path):
     args = train.Args(
         device="cpu", num_envs=4, num_threads=1, folder=tmp_path, total_frames=4 * 4 * 60,
-        eval_episodes=0, log_every=5, progress=False, plot=False, tensorboard=False,
+        eval_episodes=0, log_every=5, progress=False, plot=False, logger="none",
     )  # fmt: skip
     CALLS.clear()
     row = train.train(kind_of("auxiliary"), args)

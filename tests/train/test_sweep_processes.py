@@ -22,7 +22,7 @@ from examples.atari57 import run, search
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
     "--num-envs", "4", "--num-steps", "8", "--minibatch-size", "16", "--width", "0.1",
-    "--num-threads", "1", "--eval-episodes", "0", "--no-plot", "--no-tensorboard", "--no-progress",
+    "--num-threads", "1", "--eval-episodes", "0", "--no-plot", "--logger", "none", "--no-progress",
     "--checkpoint-every", "256", "--log-every", "1",
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 OPTIONS = [
     "--num-envs", "4", "--num-steps", "8", "--minibatch-size", "16", "--width", "0.1",
-    "--num-threads", "1", "--eval-episodes", "0", "--no-plot", "--no-tensorboard",
+    "--num-threads", "1", "--eval-episodes", "0", "--no-plot", "--logger", "none",
     "--checkpoint-every", "500", "--log-every", "1",
 ]  # fmt: skip
 

@@ -206,7 +206,7 @@ def test_sweep_of_twelve_trainings_survives_the_loss_of_a_node(tmp_path, cluster
         str(folder), "--device", "cpu", "--executor", "ray", "--games", "pong", "breakout",
         "--seeds", *map(str, range(6)), "--at-once", "2", "--cpus-per-training", "2", "--",
         "--num-envs", "4", "--num-steps", "8", "--minibatch-size", "16", "--width", "0.1",
-        "--num-threads", "1", "--eval-episodes", "0", "--no-plot", "--no-tensorboard",
+        "--num-threads", "1", "--eval-episodes", "0", "--no-plot", "--logger", "none",
         "--checkpoint-every", "500", "--log-every", "1", "--total-frames", "6000",
     ]  # fmt: skip
     with subprocess.Popen(

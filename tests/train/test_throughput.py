@@ -43,7 +43,7 @@ def test_steps_of_three_epochs_are_learned_three_times(tmp_path):
     more = {"num_steps": 4, "minibatch_size": 16, "update_epochs": 3, "num_envs": 8, "width": 0.1}
     args = PpoArgs(
         game="breakout", device="cpu", folder=tmp_path, total_frames=2000, log_every=5,
-        eval_episodes=0, progress=False, tensorboard=False, plot=False, checkpoint_every=0, **more,
+        eval_episodes=0, progress=False, logger="none", plot=False, checkpoint_every=0, **more,
     )  # fmt: skip
     train.train(PPO, args)
     for _, pps, ttop in rates(tmp_path)[1:]:

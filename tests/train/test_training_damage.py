@@ -340,7 +340,7 @@ def test_train_that_lost_its_row_evaluates_again_and_logs_it_once(tmp_path):
 def test_train_events_are_what_tensorboard_reads(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    asked = {"tensorboard": True, "eval_episodes": 1, "eval_max_frames": 80}
+    asked = {"logger": "tensorboard", "eval_episodes": 1, "eval_max_frames": 80}
     trained(settings(tmp_path, total_frames=1000, **asked))
     trained(settings(tmp_path, total_frames=2000, resume=True, **asked))
     events = EventAccumulator(str(tmp_path / "tensorboard"), size_guidance={"scalars": 0})

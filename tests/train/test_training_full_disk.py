@@ -61,7 +61,7 @@ def assert_one_sentence(told):
 @pytest.mark.parametrize("what", ["log.jsonl", "tensorboard", "result.jsonl", "results.jsonl"])
 def test_train_on_a_full_disk_ends_with_a_sentence(what, tmp_path, monkeypatch, capsys):
     """After the first run, the disk has room for 30 more bytes in `what`."""
-    asked = {"tensorboard": True, "results": tmp_path / "results.jsonl"}
+    asked = {"logger": "tensorboard", "results": tmp_path / "results.jsonl"}
     assert run_main(monkeypatch, capsys, tmp_path, total_frames=1000, **asked)[0] == 0
     before = assert_whole(tmp_path)
     write, left = os.write, [30]
@@ -135,7 +135,7 @@ def test_train_on_a_real_full_disk_leaves_nothing_torn(tmp_path, monkeypatch, ca
     try:
         run = disk / "run"
         asked = {
-            "tensorboard": True,
+            "logger": "tensorboard",
             "plot": True,
             "checkpoint_every": 300,
             "results": run / "results.jsonl",

@@ -101,7 +101,7 @@ def test_minibatches_are_each_process_s_and_frames_all_processes(program, more, 
     given = {
         "folder": tmp_path, "game": "breakout", "device": "cpu", "num_envs": 8, "width": 0.1,
         "num_threads": 1, "total_frames": 16 * 8 * 4, "eval_episodes": 0, "progress": False,
-        "tensorboard": False, "plot": False, **more,
+        "logger": "none", "plot": False, **more,
     }  # fmt: skip
     done = subprocess.run(
         [*processes(2, program), *options_of(given)], cwd=ROOT, env=one_thread_each(),

@@ -143,7 +143,7 @@ def test_train_stops_at_the_score_and_writes_a_row(tmp_path):
     trained(settings(
         run, game="pong", max_episode_frames=108_000, total_frames=50_000, eval_every=1000,
         eval_episodes=2,
-        eval_max_frames=200, stop_at_score=-3.0, results=results, tensorboard=True, plot=True,
+        eval_max_frames=200, stop_at_score=-3.0, results=results, logger="tensorboard", plot=True,
     ))  # fmt: skip
     row = json.loads(results.read_text())
     assert row["frames_to_score"] == row["frames"] < 2000

@@ -27,7 +27,7 @@ from examples.reinforce import reinforce
 CPU = ProcessGroup(0, 1, torch.device("cpu"))
 TINY = {
     "device": "cpu", "width": 0.1, "num_threads": 1, "num_steps": 4, "minibatch_size": 8,
-    "progress": False, "plot": False, "tensorboard": False, "eval_episodes": 0,
+    "progress": False, "plot": False, "logger": "none", "eval_episodes": 0,
 }  # fmt: skip
 
 # Spaces ------------------------------------------------------------------------------------------

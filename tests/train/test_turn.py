@@ -62,7 +62,7 @@ def test_a_process_that_is_killed_leaves_its_turn(tmp_path):
 TRAINING = (
     "-m", "examples.ppo.ppo", "--device", "cpu", "--num-envs", "4", "--num-steps", "4",
     "--minibatch-size", "16", "--width", "0.1", "--num-threads", "1", "--total-frames", "640",
-    "--eval-episodes", "0", "--no-progress", "--no-tensorboard", "--no-plot", "--log-every", "1",
+    "--eval-episodes", "0", "--no-progress", "--logger", "none", "--no-plot", "--log-every", "1",
 )  # fmt: skip
 
 

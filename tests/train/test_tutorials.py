@@ -28,7 +28,7 @@ sys.modules["IPython.display"] = types.SimpleNamespace(Video=open)
 """
 SHORTER = (
     "total_frames=1200, num_envs=8, num_batches=2, num_steps=4, steps_per_update=2, width=0.1, "
-    'warmup_steps=0, num_threads=1, device="cpu", tensorboard=False, '
+    'warmup_steps=0, num_threads=1, device="cpu", logger="none", '
 )
 
 

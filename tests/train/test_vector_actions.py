@@ -51,7 +51,7 @@ def test_training_that_was_stopped_goes_on_exactly(tmp_path, more, steps):
     def run(name, frames, **changes):
         args = Args(
             **SMALL, **more, folder=tmp_path / name, total_frames=frames, eval_episodes=0,
-            progress=False, plot=False, tensorboard=False, log_every=10, **changes,
+            progress=False, plot=False, logger="none", log_every=10, **changes,
         )  # fmt: skip
         return train.train(SAC, args)
 

@@ -26,7 +26,7 @@ README = ROOT / "examples" / "a2c_vtrace" / "README.md"
 TINY = {
     "train": "--device cpu --num-envs 8 --num-batches 2 --num-steps 4 --steps-per-update 2 "
     "--width 0.1 --warmup-steps 0 --total-frames 1500 "
-    "--eval-episodes 0 --num-threads 1 --no-tensorboard",
+    "--eval-episodes 0 --num-threads 1 --logger none",
     "watch": "--device cpu --max-frames 200 --no-progress",
 }
 

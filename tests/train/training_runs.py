@@ -39,7 +39,7 @@ SMALL = {
     "width": 0.1, "learning_rate": 3e-3, "log_every": 5, "checkpoint_every": 0, "eval_episodes": 0,
     "num_threads": 1,
     "life_loss_ends": True, "max_episode_frames": 150, "warmup_steps": 0,
-    "progress": False, "tensorboard": False, "plot": False,
+    "progress": False, "logger": "none", "plot": False,
 }  # fmt: skip
 
 

@@ -33,8 +33,8 @@ class Policy:
         nets: Mapping[str, nn.Module] | None = None,
         attributes: Attributes | None = None,
     ):
-        self.scores, self.attributes = scores, attributes
-        self.memories = tuple(memories_of(nets or {}).values())
+        self.scores, self.attributes, self.nets = scores, attributes, {**(nets or {})}
+        self.memories = tuple(memories_of(self.nets).values())
 
     def begin(self, episodes: int, device: torch.device) -> Episodes:
         """Begins so many episodes, which are played side by side."""
@@ -56,20 +56,28 @@ class Episodes:
             memory: torch.zeros(count, *memory.shape, device=device) for memory in policy.memories
         }
 
-    def scores(self, observations: torch.Tensor, which: np.ndarray | None = None) -> torch.Tensor:
+    def scores(
+        self,
+        observations: torch.Tensor,
+        which: np.ndarray | None = None,
+        started: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """The log-probabilities of the next actions, (n, num_actions).
 
         Args:
             observations: (n, 4, 84, 84) uint8, on the device.
             which: (n,) int64, the numbers of these episodes; None: they are all.
+            started: (n,) bool, where an episode begins anew; None: nowhere.
         """
         rows = slice(None) if which is None else torch.from_numpy(which).to(observations.device)
         first = {
             memory: functools.partial(state.__getitem__, rows)
             for memory, state in self._states.items()
         }
-        started = torch.zeros(1, len(observations), dtype=torch.bool, device=observations.device)
-        with carrying(Carry(first, lambda: started)) as carry:
+        if started is None:
+            started = torch.zeros(len(observations), dtype=torch.bool, device=observations.device)
+        begins = started.unsqueeze(0)
+        with carrying(Carry(first, lambda: begins)) as carry:
             scores = self._policy.scores(observations)
         for memory, states in self._states.items():
             state = carry.after(memory)

@@ -1,4 +1,4 @@
-"""The log of a run: a JSONL file, TensorBoard events, a progress bar. Only process 0 writes it."""
+"""The log of a run: a JSONL file, a logger, a progress bar. Only process 0 writes it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cule.disk.files import append_line, check_appendable, replacing
 from cule.disk.forms import are_numbers, is_score
 from cule.disk.json_lines import read_lines
 from cule.errors import InvalidType, InvalidValue
 from cule.train.envs.emulator import FRAMESKIP
+from cule.train.logs.loggers import Logger, make_logger
 from cule.train.logs.progress import Progress
 from cule.train.settings import Args
-
-if TYPE_CHECKING:
-    from cule.train.logs.tensorboard import Board
 
 LOG, RESULT = "log.jsonl", "result.jsonl"
 # The numbers that the progress bar shows after the frames per second. The mean score of unfinished
@@ -118,7 +116,7 @@ class Log:
 
     def __init__(self, args: Args, trained: int, evaluated: int, frames: int, speak: bool):
         self.path: Path | None = None
-        self.board: Board | None = None
+        self.logger: Logger | None = None
         self.shown: dict[str, float] = {}
         shown = speak and args.progress
         self.bar = Progress(args.game, args.total_frames or 0, shown=shown, done=frames)
@@ -133,13 +131,8 @@ class Log:
                 cut_log(self.path, trained, evaluated)
             else:
                 begin_log(self.path, keep=not args.overwrite)
-            if args.tensorboard:
-                # The import takes seconds.
-                from cule.train.logs.tensorboard import Board
-
-                self.board = Board(
-                    args.folder / "tensorboard", 1 + max(trained, evaluated) if frames else 0
-                )
+            begin = 1 + max(trained, evaluated) if frames else 0
+            self.logger = make_logger(args, begin)
 
     def show(self, frames: int, *, warming_up: bool) -> None:
         """Moves the progress bar to the number of frames played."""
@@ -166,12 +159,14 @@ class Log:
         line = {"kind": kind, "frames": frames, "training_frames": frames // FRAMESKIP, **values}
         with _writing(self.path):
             append_line(self.path, json.dumps(line), durable=False)
-            if self.board is not None:
+            if self.logger is not None:
                 known = {
                     f"{kind}/{name}": value for name, value in values.items() if value is not None
                 }
-                self.board.write(frames, known)
+                self.logger.write(frames, known)
 
     def close(self) -> None:
-        """Ends the progress bar."""
+        """Ends the progress bar and the logger."""
         self.bar.close()
+        if self.logger is not None:
+            self.logger.close()

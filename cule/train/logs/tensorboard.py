@@ -58,3 +58,6 @@ class Board:
         """
         of_tags = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
         self._append(Event(wall_time=time.time(), step=step, summary=Summary(value=of_tags)))
+
+    def close(self) -> None:
+        """Does nothing: each event is in the file."""

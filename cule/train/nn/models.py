@@ -223,6 +223,7 @@ class ActorCritic(nn.Module):
 
     def __init__(self, num_actions: int, name: str = "nature", width: float = 1.0):
         super().__init__()
+        self.made_of = {"model": name, "width": width}
         self.features, features = make_features(name, width)
         policy = initialised(nn.Linear(features, num_actions), gain=0.01)
         value = initialised(nn.Linear(features, 1), gain=1.0)
@@ -305,6 +306,7 @@ class QNetwork(nn.Module):
         layer_norm: bool = False,
     ):
         super().__init__()
+        self.made_of = {"model": name, "width": width, "layer_norm": layer_norm}
         self.features, features = make_features(name, width, layer_norm=layer_norm)
         self.values = initialised(nn.Linear(features, num_actions), gain=1.0)
 

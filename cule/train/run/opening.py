@@ -19,18 +19,19 @@ from cule.train.dealing import Dealt
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.import_path import settings_from
 from cule.train.layout import Layout
+from cule.train.logs.loggers import check_logger
 from cule.train.lowering.making import preview
 from cule.train.lowering.settings_read import Make
 from cule.train.presets import announcement
 from cule.train.run.standing import Standing
-from cule.train.settings import Args
+from cule.train.settings import Args, as_saved
 from cule.train.tune import cache
 
 # Settings that may differ from those of the run that is resumed: how long to train, where files are
 # and what is shown.
 FREE = {
     "folder", "resume", "overwrite", "explain", "explain_picture", "device", "env_device",
-    "total_frames", "max_seconds", "progress", "tensorboard", "plot", "json", "results",
+    "total_frames", "max_seconds", "progress", "tensorboard", "logger", "plot", "json", "results",
     "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk",
     "stop_at_score", "bf16", "channels_last", "deterministic", "multiprocessors", "tuned",
     "timeout",
@@ -38,14 +39,6 @@ FREE = {
 
 # How often torchrun has started the processes again.
 RESTARTS = "TORCHELASTIC_RESTART_COUNT"
-
-
-def as_saved(args: Args) -> dict[str, Any]:
-    """Settings as plain values."""
-    return {
-        name: str(value) if isinstance(value, Path) else value
-        for name, value in dataclasses.asdict(args).items()
-    }
 
 
 @dataclass(frozen=True)
@@ -145,12 +138,16 @@ def open_run(make: Make, args: Any, processes: ProcessGroup) -> Opening:
         processes: this process among the others.
 
     Raises:
-        ValueError: settings are wrong, or the folder has another run's checkpoints.
+        ValueError: settings are wrong, the logger's package is not installed, or the folder has
+            another run's checkpoints.
     """
     begun = time.perf_counter()
     filled = args.on(processes.device)
     tuned: dict[str, Any] = {}
     filled.check(len(processes.ranks("act")))
+    with processes.all_or_none():
+        if processes.rank == 0:  # which alone logs
+            check_logger(filled)
     found = _found(filled, processes)
     state = None if found is None else found.state
     if filled.tuned:

@@ -21,10 +21,11 @@ from cule.train.import_path import address_of
 from cule.train.logs.log import Log
 from cule.train.lowering.learner import check_all_priorities
 from cule.train.plan import annotate
-from cule.train.run.opening import Opening, as_saved
+from cule.train.run.opening import Opening
 from cule.train.run.result import row_before
 from cule.train.run.standing import Standing
 from cule.train.run.stopper import Stopper
+from cule.train.settings import as_saved
 from cule.train.trainer import Trainer
 
 EVALUATION_SEED = 1_000_000

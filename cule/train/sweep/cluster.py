@@ -4,32 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from cule.disk.files import replacing
-from cule.errors import InvalidValue
 from cule.train.sweep.jobs import Job, words_of
 from cule.train.sweep.node import IDENTITY, STOP, Task
-
-
-@contextmanager
-def wanted_package(name: str) -> Iterator[None]:
-    """Turns a missing package, which a block imports, into a sentence.
-
-    Args:
-        name: the package.
-
-    Raises:
-        ValueError: it is missing.
-    """
-    try:
-        yield
-    except ImportError as problem:
-        raise InvalidValue(
-            f"expected {name} to be installed (pip install {name}), got {problem}"
-        ) from problem
 
 
 def identity_in(folder: Path) -> str:

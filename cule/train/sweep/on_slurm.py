@@ -24,9 +24,10 @@ from cule.disk.files import content_of, replacing
 from cule.disk.forms import formed
 from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
+from cule.train.checks import wanted_package
 from cule.train.distributed import gpu_lock
 from cule.train.sweep import node
-from cule.train.sweep.cluster import identity_in, task_of, wanted_package
+from cule.train.sweep.cluster import identity_in, task_of
 from cule.train.sweep.executor import STOPPED
 from cule.train.sweep.jobs import Job
 

@@ -75,7 +75,7 @@ PROGRAMS: dict[str, tuple[str, Values]] = {
     "PPO": ("examples.ppo.ppo", {}),
 }
 # Only what is measured is done.
-QUIET: Values = {"progress": False, "plot": False, "tensorboard": False, "checkpoint_every": 0}
+QUIET: Values = {"progress": False, "plot": False, "logger": "none", "checkpoint_every": 0}
 
 
 @dataclass(frozen=True)
