@@ -46,15 +46,14 @@ LIBRARIES = (
     Library("rl_games", "rl_games", "PPO on a vector env; tensors stay on the device",
             "with_rl_games.py", slow=True),
     Library("Sample Factory", "sample_factory", "no: its newest release asks for gymnasium below "
-            "1.0, and cule for 1.1; with a newer one its wrappers lose the number of agents"),
+            "1.0, cule for 1.1; with a newer one it takes several envs for one agent and fails"),
     Library("PufferLib 3", "pufferlib", "not tried: it is built on the user's machine, from files "
             "that its build downloads; without those (`NO_OCEAN=1`) the build fails by itself"),
-    Library("PufferLib 4", "pufferlib", "no: it is not on PyPI, and its envs are C code that is "
-            "compiled into it"),
-    Library("Dopamine", "dopamine", "no: its newest release needs an older JAX, and the package "
-            "`baselines`, without which it cannot be imported"),
-    Library("rejax", "rejax", "no: it asks for envs whose whole state is a JAX value, and maps a "
-            "step over them inside `jax.jit`; cule's consoles are in memory of their own"),
+    Library("PufferLib 4", "pufferlib", "not tried: it is not on PyPI"),
+    Library("Dopamine", "dopamine", "no: it cannot be imported without the package `baselines`, "
+            "nor with the newest JAX"),
+    Library("rejax", "rejax", "not tried: it asks for envs whose whole state is a JAX value, and "
+            "maps a step over them inside `jax.jit`; cule's consoles are in memory of their own"),
     Library("Stoix", "stoix", "not tried: it is not on PyPI; its Anakin systems ask for what rejax "
             "asks for"),
 )  # fmt: skip

@@ -82,7 +82,7 @@ def test_envs_on_the_cpu_are_trained_on_a_gpu(tmp_path):
         made = classmethod(lambda cls, args, num_envs, device, kind=kind: kind(num_envs))
         args = train.Args(
             device="cuda", num_envs=8, total_frames=8 * 4 * 96, folder=tmp_path / kind.__name__,
-            deterministic=True, progress=False, plot=False, tensorboard=False, eval_episodes=0,
+            deterministic=True, progress=False, plot=False, logger="none", eval_episodes=0,
         )  # fmt: skip
         assert train.train(type("Walks", (Walker,), {"environment": made}), args)["updates"] > 5
     assert_same(saved(tmp_path / "OnGpu"), saved(tmp_path / "OnCpu"))
