@@ -87,6 +87,7 @@ class Batch:
     noop_max: int
     num_envs: int
     num_groups: int
+    num_patches: int
     observation_height: int
     observation_width: int
     picture_bytes: int
@@ -140,6 +141,8 @@ class Batch:
     strengths: int
     actions_b: int
     strengths_b: int
+    patches: int
+    repeated: int
     observations: int
     final_observations: int
     rewards: int

@@ -18,7 +18,9 @@ from typing import Any
 
 from cule import _core
 from cule.errors import InvalidType, InvalidValue, MissingFile, shown
+from cule.facts.modifications import MODIFICATIONS, Modification
 from cule.facts.names import OTHER_TITLES, spelled_alike, take_apart
+from cule.facts.ram_labels import RAM_LABELS
 from cule.facts.second_players import SECOND_PLAYERS
 
 ROM_DIR_VARIABLE = "CULE_ROM_DIR"
@@ -122,6 +124,39 @@ def find_game(name: str) -> Game:
     raise InvalidValue(
         f"expected one of the {len(games())} games of cule.list_games(), got {shown(name)}{hint}"
     )
+
+
+def modifications(game: str) -> list[Modification]:
+    """The game's named modifications, which `AtariEnv(patches=...)` takes; none for most games.
+
+    Args:
+        game: as AtariEnv's.
+
+    Raises:
+        TypeError, ValueError: as find_game.
+    """
+    return list(MODIFICATIONS.get(find_game(game).name, {}).values())
+
+
+def ram_labels(game: str) -> dict[str, int | tuple[int, ...]]:
+    """What the game keeps in which byte of RAM, numbered as `get_ram` has them; for 24 games.
+
+    Args:
+        game: as AtariEnv's.
+
+    Returns:
+        The byte of each thing by its name; a tuple where there are several of a kind or digits.
+
+    Raises:
+        TypeError: as find_game.
+        ValueError: there is no such game, or its RAM has no labels.
+    """
+    name = find_game(game).name
+    if name not in RAM_LABELS:
+        raise InvalidValue(
+            f"expected a game whose RAM has labels ({', '.join(RAM_LABELS)}), got {name!r}"
+        )
+    return dict(RAM_LABELS[name])
 
 
 @functools.cache

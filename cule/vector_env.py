@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 
 from cule import _core, arguments
 from cule.engine import Engine
-from cule.env import game_code, settings, spaces, states, views
+from cule.env import game_code, ram, settings, spaces, states, views
 from cule.env.array_wrappers import refuse_wrappers
 from cule.env.compiled import StepOp
 from cule.env.consoles import Consoles
@@ -29,6 +29,7 @@ from cule.env.spec import spec_of
 from cule.errors import InvalidType
 from cule.facts.actions import ACTIONS
 from cule.facts.names import warn_of_other_meanings
+from cule.facts.patches import Patch
 
 
 class AtariEnv(VectorEnv):
@@ -72,7 +73,9 @@ class AtariEnv(VectorEnv):
             no-ops comes first. The stack then shows the new life alone. "envpool": as EnvPool does:
             no-ops, then a frame of FIRE, or one more no-op in games without FIRE; with
             `life_loss_info` also after each lost life, where the stack goes on. That of a new game
-            shows its first frame in all places, where the others are black.
+            shows its first frame in all places, where the others are black. "fire": as "ale", and
+            with `life_loss_info` after each lost life a frame of FIRE, and a stack that shows the
+            new life alone.
         episodic_life: a lost life ends the game, and the reset starts a new one with all lives, as
             in ale-py. EnvPool's keyword of this name goes on with the game: see `life_loss_info`.
         life_loss_info: a lost life reports a termination, but nothing is reset: the game, the stack
@@ -97,6 +100,9 @@ class AtariEnv(VectorEnv):
         difficulty: the difficulty switches, likewise; None: 0.
         obs_type: "image", or "ram" for the console's 128 bytes.
         seed: the seed of the first `reset` that is called without one: env `i` gets `seed + i`.
+        patches: changes of RAM before each frame of a step, for all envs: a cule.Patch, the name of
+            one of cule.modifications(game), or a list of both. `set_patches` gives each env its
+            own, and says when they are applied.
         reset_pool_size: how many start states to prepare; each reset copies one of them. 0: each
             reset is emulated, as in ale-py.
         output: "torch", "torch_shared" or "numpy": new tensors, the env's own tensors, or arrays.
@@ -148,7 +154,7 @@ class AtariEnv(VectorEnv):
         frameskip: int = 4,
         maxpool: bool = True,
         noop_max: int = 30,
-        episode_start: Literal["ale", "baselines", "envpool"] = "ale",
+        episode_start: Literal["ale", "baselines", "envpool", "fire"] = "ale",
         episodic_life: bool = False,
         life_loss_info: bool = False,
         reward_clipping: bool = True,
@@ -162,6 +168,7 @@ class AtariEnv(VectorEnv):
         difficulty: int | Sequence[int] | None = None,
         obs_type: Literal["image", "ram"] = "image",
         seed: int | None = None,
+        patches: Patch | str | Sequence[Patch | str] | None = None,
         reset_pool_size: int = 30,
         output: Literal["torch", "torch_shared", "numpy"] = "torch",
         render_mode: Literal["mosaic", "rgb_array", "rgb_array_list", "human"] | None = "mosaic",
@@ -270,7 +277,10 @@ class AtariEnv(VectorEnv):
             `fault` (see cule.FAULTS), and in SAME_STEP `final_obs`. Two of them, bool, say what
             happened to the game: `game_over`, that it ended in this step, so that a reset follows
             (a lost life that `life_loss_info` reports does not end it); and `new_game`, that this
-            step began one, as SAME_STEP does after a game's end, and NEXT_STEP a step later.
+            step began one, as SAME_STEP does after a game's end, and NEXT_STEP a step later. With
+            sticky actions also int32: `repeated_frames`, in how many of its frames the step held an
+            earlier action before it played the given one; and `played_action`, the number (see
+            cule.ACTIONS) of the action that its last frame played.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
@@ -342,6 +352,8 @@ class AtariEnv(VectorEnv):
     clone_state = states.clone_state
     restore_state = states.restore_state
     copy_state = states.copy_state
+    set_ram = ram.set_ram
+    set_patches = ram.set_patches
 
     # On a GPU -------------------------------------------------------------------------------------
 

@@ -56,7 +56,12 @@ class Outputs:
     @property
     def step_info(self) -> dict[str, torch.Tensor]:
         """The entries of a step's info, (num_envs,) each."""
-        return {**self.info, "raw_reward": self._engine.tensors["raw_rewards"]}
+        tensors = self._engine.tensors
+        infos = {**self.info, "raw_reward": tensors["raw_rewards"]}
+        if "repeated" in tensors:  # with sticky actions
+            infos["played_action"] = self._engine.contents.held_actions()
+            infos["repeated_frames"] = tensors["repeated"]
+        return infos
 
     def give(self, tensor: torch.Tensor) -> Any:
         """A result as `output` asks for it: a copy, the tensor itself, or an array."""

@@ -102,6 +102,7 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
     checked.seed = _optional(partial(integer, least=0, most=MAX_SEED - count + 1))(
         "seed", given["seed"]
     )
+    checked.patches = given["patches"]  # checked for each env's game (patches.py)
     checked.mode = per_env("mode", given["mode"], count)
     checked.difficulty = per_env("difficulty", given["difficulty"], count)
     return checked
