@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cule import _core
-from cule.errors import InvalidType, InvalidValue, MissingFile, shown
+from cule.errors import Failed, InvalidType, InvalidValue, MissingFile, shown
 from cule.facts.modifications import MODIFICATIONS, Modification
 from cule.facts.names import OTHER_TITLES, spelled_alike, take_apart
 from cule.facts.ram_labels import RAM_LABELS
@@ -208,6 +208,19 @@ def _read_image(game: Game, path: Path) -> bytes:
             f"got {size}"
         )
     return image
+
+
+def game_of_rom(path: str | Path) -> Game | None:
+    """The game whose ROM image a file is; None if it is none that cule knows.
+
+    Raises:
+        RuntimeError: the file cannot be read.
+    """
+    try:
+        image = Path(path).read_bytes()[: LARGEST_IMAGE + 1]
+    except OSError as problem:
+        raise Failed(f"expected a ROM file at {path}: {problem.strerror}") from problem
+    return _game_of_md5(hashlib.md5(image, usedforsecurity=False).hexdigest())
 
 
 def load_rom(game: Game) -> bytes:

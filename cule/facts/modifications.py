@@ -1,8 +1,8 @@
 """Modifications of games by name, each as patches: facts about where a game keeps what.
 
 Bytes and values are those of HackAtari (https://github.com/k4ntz/HackAtari, commit 8ca2bdf, MIT
-licence), in its file hackatari/games/<game>.py; the name there is in `source` where it is another
-one. Where its condition asks for more than one byte, ours asks for the one that matters.
+licence), and so are the names. A modification is here if it can be said as patches, and if a test
+sees what it does. Where HackAtari asks for two bytes before it changes one, ours asks for that one.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ def _held(addresses: Iterable[int], value: int) -> list[Patch]:
     return [hold(address, value) for address in addresses]
 
 
-def _colors(prefix: str, what: str, addresses: Iterable[int]) -> dict[str, tuple[str, list[Patch]]]:
+def _colors(
+    prefix: str, what: str, addresses: Iterable[int], colors: Iterable[str] = tuple(_COLORS)
+) -> dict[str, tuple[str, list[Patch]]]:
     addresses = tuple(addresses)
     return {
-        f"{prefix}_{color}": (f"{what} {color}.", _held(addresses, value))
-        for color, value in _COLORS.items()
+        f"{prefix}_{color}": (f"{what} {color}.", _held(addresses, _COLORS[color]))
+        for color in colors
     }
 
 
@@ -97,7 +99,8 @@ _FIRST: Rows = {
             [hold(car, 0, when=(car, 254, 254)) for car in range(24, 27)],
         ),
         "only_police": (
-            "Banks are police cars.", [hold(car, 254, when=(car, 253, 253)) for car in range(24, 27)]
+            "Banks are police cars.",
+            [hold(car, 254, when=(car, 253, 253)) for car in range(24, 27)],
         ),
     },
     "boxing": {
@@ -112,8 +115,8 @@ _FIRST: Rows = {
             "The player is red and the opponent blue.",
             [hold(1, _COLORS["red"]), hold(2, _COLORS["blue"])],
         ),
-        **_colors("color_player", "The player is", [1]),
-        **_colors("color_enemy", "The opponent is", [2]),
+        **_colors("color_player", "The player is", [1], ("black", "red", "blue", "green")),
+        **_colors("color_enemy", "The opponent is", [2], ("white", "red", "blue", "green")),
     },
     "breakout": {
         "right_drift": (
@@ -211,7 +214,7 @@ _SECOND: Rows = {
         "disable_monkeys": ("There are no monkeys.", _held(range(8, 12), 127)),
         "disable_coconut": ("No coconut falls.", [hold(33, 255), hold(35, 255)]),
         "unlimited_time": ("Time does not run out.", [hold(59, 32)]),
-        **_numbers("change_level", "The level has the number", 36, range(3)),
+        **_numbers("change_level", "The level has the number", 36, (1, 2)),
     },
     "kung_fu_master": {
         "no_damage": ("The player stays healthy.", [hold(75, 39)]),
@@ -219,14 +222,10 @@ _SECOND: Rows = {
         "unlimited_lives": ("No life is lost.", [hold(29, 3)]),
     },
     "montezuma_revenge": {
-        **_numbers("set_level", "The level has the number", 57, range(3)),
+        **_numbers("set_level", "The level has the number", 57, (1, 2)),
         "full_inventory": ("The player has all things.", [hold(65, 249)]),
     },
-    "ms_pacman": _numbers("set_level", "The maze is that of the level", 0, range(4)),
-    "name_this_game": {
-        "unlimited_oxygen": ("The air does not run out.", [hold(113, 255)]),
-        "unlimited_lives": ("No treasure is lost.", [hold(73, 3)]),
-    },
+    "ms_pacman": _numbers("set_level", "The maze is that of the level", 0, range(1, 4)),
     "pong": {
         "up_drift": ("The ball drifts up.", [change(54, -1, when=(54, 1, 255), every=6)]),
         "down_drift": ("The ball drifts down.", [change(54, 1, when=(54, 1, 255), every=6)]),
@@ -274,13 +273,13 @@ _SECOND: Rows = {
         "always_upper_player": ("The player is always on the upper side.", [hold(80, 0)]),
         "always_lower_player": ("The player is always on the lower side.", [hold(80, 1)]),
     },
-    "time_pilot": _numbers("level", "The level is", 21, range(1, 6), first=1),
+    "time_pilot": _numbers("level", "The level is", 21, range(2, 6), first=1),
     "up_n_down": {
         "no_trucks": (
             "There are no other trucks.",
             [hold(truck, 23, when=(truck, 0, 7)) for truck in range(37, 40)],
         ),
-        **_numbers("level", "The level is", 3, range(1, 4)),
+        **_numbers("level", "The level is", 3, (2, 3)),
     },
 }  # fmt: skip
 _URL = "https://github.com/k4ntz/HackAtari/blob/8ca2bdf/hackatari/games/"
