@@ -22,9 +22,12 @@ WSYNC: int
 NUM_ACTIONS: int
 MAX_FRAMESKIP: int
 MAX_NOOPS: int
+MAX_PATCHES: int
+PATCH_BYTES: int
 MAX_START_STATES: int
 STEP_OPTIONS: tuple[str, ...]
 ELAPSED_BYTE: int
+HELD_ACTION_BYTE: int
 RANDOM_BYTES: tuple[int, ...]
 FRONT_BYTE: int
 PREDECODED: dict[str, int]

@@ -210,7 +210,7 @@ def _read_image(game: Game, path: Path) -> bytes:
     return image
 
 
-def game_of_rom(path: str | Path) -> Game | None:
+def game_of_rom(path: str | os.PathLike[str]) -> Game | None:
     """The game whose ROM image a file is; None if it is none that cule knows.
 
     Raises:

@@ -142,19 +142,19 @@ class SingleAtariEnv(gymnasium.Env):
         self._terminated = self._truncated = False
         self._last: tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None = None
         self._console = OneConsole(self.env)
-        self.ale = AleView(
-            self.env,
-            Actions(
-                lambda: (self._terminated, self._truncated), self.restore_state, self._act,
-                self._load, self.reset,
-            ),
-            AleSettings(
-                repeat_action_probability=float(repeat_action_probability),
-                max_num_frames_per_episode=self._max_frames,
-            ),
-        )  # fmt: skip
+        self.ale = self._make_ale(float(repeat_action_probability))
         self.observation_space = self._make_observation_space()
         self.action_space = self.env.single_action_space
+
+    def _make_ale(self, probability: float) -> AleView:
+        actions = Actions(
+            lambda: (self._terminated, self._truncated), self.restore_state, self._act, self._load,
+            self.reset,
+        )  # fmt: skip
+        settings = AleSettings(
+            repeat_action_probability=probability, max_num_frames_per_episode=self._max_frames
+        )
+        return AleView(self.env, actions, settings)
 
     def _make_observation_space(self) -> Box:
         if self.obs_type not in SCREENS:

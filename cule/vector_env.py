@@ -15,8 +15,9 @@ from gymnasium.vector.utils import batch_space
 
 from cule import _core, arguments
 from cule.engine import Engine
-from cule.env import game_code, ram, settings, spaces, states, views
+from cule.env import game_code, ram, sending, settings, spaces, states, views
 from cule.env.array_wrappers import refuse_wrappers
+from cule.env.batches import Batches
 from cule.env.compiled import StepOp
 from cule.env.consoles import Consoles
 from cule.env.guard import changes, outside_inference_mode
@@ -92,8 +93,9 @@ class AtariEnv(VectorEnv):
         multiprocessors: CUDA only: how many of the GPU's multiprocessors are reserved for
             emulation. The others stay free for work on other streams, such as learning. None: none
             is reserved, which is fastest if there is no such work.
-        batch_size: ale-py's keyword for stepping some of the envs; 0 or num_envs, as cule steps all
-            of them.
+        batch_size: CPU only: how many envs a call of `reset`, `step` or `recv` returns, those that
+            are done first; `info["env_id"]` says which. Actions are for the envs that were returned
+            last. 0: all. Meanwhile other envs play, so `get_ram` and the like are refused.
         thread_affinity_offset: on a CPU with Linux, pins thread `i` to CPU `thread_affinity_offset
             + i` of those that the process may use (docs/api.md says more); -1: pins none.
         mode: the game's mode, one for all or one for each env; None: its default.
@@ -180,34 +182,38 @@ class AtariEnv(VectorEnv):
         self.num_envs, self.device = checked.num_envs, checked.device
         self.obs_type, self.output = checked.obs_type, checked.output
         self.render_mode, self.autoreset_mode = checked.render_mode, checked.autoreset_mode
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.continuous = checked.continuous
         self.continuous_action_threshold = checked.continuous_action_threshold
         self.games = games_of_envs(game, self.num_envs)
         warn_of_other_meanings([game] if isinstance(game, str) else game, **vars(checked))
         self.consoles = Consoles(self.games, checked, self._guard)
-        num_actions = len(self.consoles.action_numbers)
         self.single_observation_space = spaces.observation_space(self.engine, self.obs_type)
-        self.single_action_space = spaces.action_space(num_actions, self.continuous)
+        self.single_action_space = self._action_space()
         if self.output == "torch":
             self.reward_space = spaces.reward_space(self.num_envs)
-        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.spec = spec_of(self.games, keywords, AtariEnv.__init__)
+        self.batch_size = checked.batch_size or self.num_envs
+        self.batches = Batches(self) if self.batch_size < self.num_envs else None
         self._op = StepOp(self.consoles, self.output)
         self.closed = False
 
+    def _action_space(self) -> Any:
+        return spaces.action_space(len(self.consoles.action_numbers), self.continuous)
+
     @cached_property
     def observation_space(self) -> gymnasium.Space:  # type: ignore[override]
-        """(num_envs, *single_observation_space.shape) uint8, made when it is first asked for.
+        """(batch_size, *single_observation_space.shape) uint8, made when it is first asked for.
 
         A `Box` holds four arrays of its own shape: for 65,536 envs that is 7 GB of the host's
         memory, and takes half a minute.
         """
-        return batch_space(self.single_observation_space, self.num_envs)
+        return batch_space(self.single_observation_space, self.batch_size)
 
     @cached_property
     def action_space(self) -> gymnasium.Space:  # type: ignore[override]
         """`single_action_space` for each env, made when it is first asked for."""
-        return batch_space(self.single_action_space, self.num_envs)
+        return batch_space(self.single_action_space, self.batch_size)
 
     @property
     def action_meanings(self) -> list[str]:
@@ -220,7 +226,6 @@ class AtariEnv(VectorEnv):
 
     # Playing --------------------------------------------------------------------------------------
 
-    @changes
     def reset(
         self,
         *,
@@ -250,9 +255,15 @@ class AtariEnv(VectorEnv):
                 raise this.
             TypeError, ValueError: `seed` or `reset_mask` is not as described.
         """
-        self.consoles.check_idle("reset")
         if self.output != "numpy":
             refuse_wrappers(self, self.output)
+        if self.batches is not None:
+            return self.batches.reset(seed, options)
+        return self._reset(seed, options)
+
+    @changes
+    def _reset(self, seed: Any, options: Any) -> tuple[Array, dict[str, Any]]:
+        self.consoles.check_idle("reset")
         return self.consoles.reset(arguments.reset_mask(options, self.num_envs), seed)
 
     def step(
@@ -291,6 +302,9 @@ class AtariEnv(VectorEnv):
         """
         if torch.compiler.is_dynamo_compiling():
             return self._op.step(actions, player_b_actions)
+        if self.batches is not None:
+            self.batches.send(actions, player_b_actions)
+            return self.batches.receive("step")
         return self._step(actions, player_b_actions)
 
     @changes
@@ -299,47 +313,10 @@ class AtariEnv(VectorEnv):
         self.consoles.engine.step()
         return self.consoles.results()
 
-    @changes
-    def step_async(self, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
-        """The first half of `step`: starts the step, and returns before it is played.
-
-        On a CPU `num_threads` threads play it, while the caller does something else. On a GPU it is
-        launched on the current stream. Until `step_wait`, only `close` may be called.
-
-        Args:
-            actions: as in `step`.
-            player_b_actions: as in `step`.
-
-        Raises:
-            What `step` raises.
-        """
-        self.consoles.take_actions(actions, player_b_actions, "step_async")
-        self.consoles.engine.send()
-
-    @changes
-    def step_wait(self) -> Step:
-        """The second half of `step`: waits for the step, and returns what `step` returns.
-
-        On a GPU the current stream waits, and the host does not.
-
-        Raises:
-            gymnasium.error.ClosedEnvironmentError: the env has been closed.
-            gymnasium.error.NoAsyncCallError: no step is in flight.
-            MemoryError, RuntimeError: what went wrong in a thread that played. Some envs may not
-                have been stepped.
-        """
-        return self.consoles.receive("step_wait")
-
-    @changes
-    def send(self, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
-        """`step_async`, under the name that ale-py's env has for it."""
-        self.consoles.take_actions(actions, player_b_actions, "send")
-        self.consoles.engine.send()
-
-    @changes
-    def recv(self) -> Step:
-        """`step_wait`, under the name that ale-py's env has for it."""
-        return self.consoles.receive("recv")
+    step_async = sending.step_async
+    step_wait = sending.step_wait
+    send = sending.send
+    recv = sending.recv
 
     # Looking inside -------------------------------------------------------------------------------
 

@@ -119,6 +119,18 @@ CULE_INLINE Restart restart_after(const StepOptions& options, bool stopped, bool
   return life_lost && starts_lives(options) ? Restart::kNextLife : Restart::kNone;
 }
 
+// Stores what a step leaves of the console, the game and the env, and shows in RAM what is held.
+template <class M>
+CULE_INLINE void store_played(const Batch& batch, size_t env, const M& machine,
+                              const GameState& game, const EnvState& state) {
+  patch_ram(batch, env, machine.ram, state, true);
+  ConsoleState console;
+  machine.store(console);
+  store_part(batch.records, env, offsetof(EnvRecord, console), console);
+  store_part(batch.records, env, offsetof(EnvRecord, game), game);
+  store_part(batch.records, env, offsetof(EnvRecord, env), state);
+}
+
 // Loads env's state, plays frames until the step or the episode ends, and stores the new state.
 template <class M, class Core>
 CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const Core& core) {
@@ -162,7 +174,6 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
     stopped = game.terminal || state.elapsed_frames >= options.max_frames ||
               (options.episodic_life && life_lost);
   }
-  patch_ram(batch, env, machine.ram, state, true);
   if (batch.repeated) batch.repeated[env] = repeated;
   state.lives = lives;
   const Restart restart = restart_after(options, stopped, life_lost);
@@ -173,11 +184,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   if (lacks_shown(batch, env, plan)) machine.devices.faults |= kFaultFrameLost;
   state.faults |= machine.devices.faults;
 
-  machine.store(console);
-  store_part(batch.records, env, offsetof(EnvRecord, console), console);
-  store_part(batch.records, env, offsetof(EnvRecord, game), game);
-  store_part(batch.records, env, offsetof(EnvRecord, env), state);
-
+  store_played(batch, env, machine, game, state);
   const bool lives_end = options.life_loss_info || options.episodic_life;
   result.terminated = game.terminal || (lives_end && life_lost);
   result.truncated = state.elapsed_frames >= options.max_frames && !result.terminated;

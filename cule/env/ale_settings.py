@@ -91,7 +91,7 @@ class AleSettings:
                 return int(value)
         elif kind is float and isinstance(value, (bool, int, float, np.number)):
             return float(value)
-        elif isinstance(value, kind) and kind in (bool, str):
+        elif kind in (bool, str) and isinstance(value, (bool, str)) and isinstance(value, kind):
             return value
         raise InvalidType(f"expected a value of type {kind.__name__}, got {shown(value)}")
 
