@@ -11,6 +11,7 @@ import operator
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -72,9 +73,12 @@ def _looks(method: Method) -> Method:
 
 
 def _index(what: str, value: Any, least: int = 0, most: int | None = None) -> int:
-    """An integer; ale-py raises TypeError for any other argument, also one that is out of range."""
+    """An integer, or one of ale-py's Action and LoggerMode.
+
+    ale-py raises TypeError for any other argument, also one that is out of range.
+    """
     try:
-        number = operator.index(value)
+        number = operator.index(value.value if isinstance(value, Enum) else value)
     except TypeError as problem:
         raise InvalidType(f"expected {what} to be an integer, got {shown(value)}") from problem
     if number < least or (most is not None and number > most):

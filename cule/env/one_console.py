@@ -83,7 +83,7 @@ class OneConsole:
         engine.batch.repeat_action_probability = probability
         if probability > 0 and "repeated" not in engine.tensors:
             rows = torch.zeros(1, dtype=torch.int32, device=engine.device)
-            engine.memory.place("repeated", rows)
+            consoles.replace({"repeated": rows})
         consoles.reset(None, consoles.first_seed() if seed is None else seed)
         booted, records = engine.boots[0].snapshot, engine.contents.records()
         words = torch.from_numpy(booted.record.view("int32")).to(engine.device)

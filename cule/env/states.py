@@ -31,7 +31,7 @@ def target_ids(consoles: Consoles, env_ids: Any) -> torch.Tensor:
     """As env_ids_of, for envs that are written to: each may be named only once."""
     ids = env_ids_of(consoles, env_ids)
     if ids.unique().numel() != ids.numel():
-        raise InvalidValue(f"expected each env to get one state, got env_ids {ids.tolist()}")
+        raise InvalidValue(f"expected each env once, got env_ids {ids.tolist()}")
     return ids
 
 
