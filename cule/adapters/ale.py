@@ -16,8 +16,7 @@ from cule.single_env import SingleAtariEnv
 
 # These need no ROM.
 _SETTINGS = (
-    "getBool", "getFloat", "getInt", "getString", "isSupportedROM", "setBool", "setFloat", "setInt",
-    "setLoggerMode", "setString",
+    "getBool", "getFloat", "getInt", "getString", "setBool", "setFloat", "setInt", "setString",
 )  # fmt: skip
 
 
@@ -29,6 +28,9 @@ class ALEInterface:
     Args:
         device: "cpu", where one console is fastest, or a GPU.
     """
+
+    isSupportedROM = staticmethod(AleView.isSupportedROM)
+    setLoggerMode = staticmethod(AleView.setLoggerMode)
 
     def __init__(self, device: str = "cpu"):
         self.settings, self._device = AleSettings(), device
