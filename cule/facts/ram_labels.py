@@ -2,8 +2,8 @@
 
 The positions are those of AtariARI (Anand et al., "Unsupervised State Representation Learning in
 Atari", NeurIPS 2019, https://github.com/mila-iqia/atari-representation-learning, commit a06f52c,
-MIT licence), in its file atariari/benchmark/ram_annotations.py. Bytes are numbered from 0 to 127,
-as `get_ram` has them. A tuple holds the bytes of several things of a kind, or of a number of
+MIT licence), in its dictionary of RAM annotations. Bytes are numbered from 0 to 127, as `get_ram`
+has them. A tuple holds the bytes of several things of a kind, or of a number of
 several digits.
 """
 

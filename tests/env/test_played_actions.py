@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 import cule
 
@@ -57,21 +56,3 @@ def test_steps_that_start_an_episode_repeat_nothing() -> None:
             assert not info["repeated_frames"][info["new_game"]].any()
             return
     raise AssertionError("no episode began")
-
-
-def test_a_compiled_step_says_it_too() -> None:
-    env = cule.AtariEnv(
-        "pong", 2, "cpu", reset_pool_size=1, repeat_action_probability=0.5, num_threads=1
-    )
-    other = cule.AtariEnv(
-        "pong", 2, "cpu", reset_pool_size=1, repeat_action_probability=0.5, num_threads=1
-    )
-    for one in (env, other):
-        one.reset(seed=3)
-    step = torch.compile(env.step, fullgraph=True, backend="eager")
-    for _ in range(5):
-        actions = torch.tensor([2, 3])
-        ours, theirs = step(actions)[4], other.step(actions)[4]
-        assert set(ours) == set(theirs)
-        for name in ("played_action", "repeated_frames"):
-            assert torch.equal(ours[name], theirs[name])

@@ -39,8 +39,6 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         f"{_INTERFACE}test_get_sound_obs": "cule makes no sound",
     },
     "ale-env": {
-        f"{_SINGLE}test_clone_restore": NOT_BY_ALE,
-        f"{_SINGLE}test_clone_pickle_restore_new_env": NOT_BY_ALE,
         f"{_SINGLE}test_state_serialize_roundtrip": NOT_BY_ALE,
         f"{_SINGLE}test_gym_keys_to_action": PRIVATE,
         f"{_SINGLE}test_sound_obs": "cule makes no sound",
