@@ -15,9 +15,9 @@ struct alignas(8) Patch {
 };
 static_assert(sizeof(Patch) == 8, "a patch must be one access to memory");
 
-// Whether it changes a byte by what is in it. All others leave the same if they are applied twice.
+// Whether it adds to what is in the byte. All others leave the same if they are applied twice.
 CULE_INLINE bool accumulates(const Patch& patch) {
-  return patch.source == patch.address && patch.keep != 0;
+  return patch.source == patch.address && (patch.keep & patch.add) != 0;
 }
 
 // Applies an env's patches to its RAM: those in rows[i * stride], in their order. `frame` is the

@@ -54,7 +54,8 @@ class ByHand:
         for patch in self.patches:
             ram = self.ale.getRAM()
             source = patch.address if patch.source is None else patch.source
-            if frame % patch.every or (show and source == patch.address and patch.keep):
+            adds = source == patch.address and patch.keep & patch.value
+            if frame % patch.every or (show and adds):
                 continue
             if patch.when and not patch.when[1] <= ram[patch.when[0]] <= patch.when[2]:
                 continue

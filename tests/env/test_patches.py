@@ -34,10 +34,11 @@ def scores(env: cule.AtariEnv) -> list[int]:
 
 def test_each_env_has_its_own(device: str) -> None:
     env = make(4, device)
-    env.set_patches([HELD, Patch.hold(14, 3)], [1])
+    env.set_patches([HELD, Patch.bits(14, 3, 2)], [1])
     env.set_patches(Patch.hold(SCORE, 9), torch.tensor([3], device=device))
     env.step([0] * 4)
     assert scores(env) == [0, 7, 0, 9]
+    assert int(env.get_ram()[1, 14]) & 3 == 2
     env.set_patches(None, [1])
     env.set_ram(SCORE, 0)
     env.step([0] * 4)
