@@ -13,8 +13,10 @@ except ModuleNotFoundError as problem:
     ) from problem
 from cule import errors, presets
 from cule.facts.actions import ACTIONS
+from cule.facts.modifications import Modification
+from cule.facts.patches import Patch
 from cule.registration import ATARI_57, register_envs
-from cule.rom import games, list_games
+from cule.rom import games, list_games, modifications, ram_labels
 from cule.state import State
 from cule.vector_env import AtariEnv
 from cule.wrappers.recording import RecordVideo
@@ -27,12 +29,16 @@ __all__ = [
     "FAULTS",
     "AtariEnv",
     "EpisodeStatistics",
+    "Modification",
+    "Patch",
     "RecordVideo",
     "State",
     "errors",
     "games",
     "list_games",
+    "modifications",
     "presets",
+    "ram_labels",
 ]
 
 register_envs()

@@ -22,9 +22,12 @@ WSYNC: int
 NUM_ACTIONS: int
 MAX_FRAMESKIP: int
 MAX_NOOPS: int
+MAX_PATCHES: int
+PATCH_BYTES: int
 MAX_START_STATES: int
 STEP_OPTIONS: tuple[str, ...]
 ELAPSED_BYTE: int
+HELD_ACTION_BYTE: int
 RANDOM_BYTES: tuple[int, ...]
 FRONT_BYTE: int
 PREDECODED: dict[str, int]
@@ -87,6 +90,7 @@ class Batch:
     noop_max: int
     num_envs: int
     num_groups: int
+    num_patches: int
     observation_height: int
     observation_width: int
     picture_bytes: int
@@ -140,6 +144,8 @@ class Batch:
     strengths: int
     actions_b: int
     strengths_b: int
+    patches: int
+    repeated: int
     observations: int
     final_observations: int
     rewards: int

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from cule import _core
-from cule.errors import InvalidType, InvalidValue, MissingFile, shown
+from cule.errors import Failed, InvalidType, InvalidValue, MissingFile, shown
+from cule.facts.modifications import MODIFICATIONS, Modification
 from cule.facts.names import OTHER_TITLES, spelled_alike, take_apart
+from cule.facts.ram_labels import RAM_LABELS
 from cule.facts.second_players import SECOND_PLAYERS
 
 ROM_DIR_VARIABLE = "CULE_ROM_DIR"
@@ -124,6 +126,39 @@ def find_game(name: str) -> Game:
     )
 
 
+def modifications(game: str) -> list[Modification]:
+    """The game's named modifications, which `AtariEnv(patches=...)` takes; none for most games.
+
+    Args:
+        game: as AtariEnv's.
+
+    Raises:
+        TypeError, ValueError: as find_game.
+    """
+    return list(MODIFICATIONS.get(find_game(game).name, {}).values())
+
+
+def ram_labels(game: str) -> dict[str, int | tuple[int, ...]]:
+    """What the game keeps in which byte of RAM, numbered as `get_ram` has them; for 24 games.
+
+    Args:
+        game: as AtariEnv's.
+
+    Returns:
+        The byte of each thing by its name; a tuple where there are several of a kind or digits.
+
+    Raises:
+        TypeError: as find_game.
+        ValueError: there is no such game, or its RAM has no labels.
+    """
+    name = find_game(game).name
+    if name not in RAM_LABELS:
+        raise InvalidValue(
+            f"expected a game whose RAM has labels ({', '.join(RAM_LABELS)}), got {name!r}"
+        )
+    return dict(RAM_LABELS[name])
+
+
 @functools.cache
 def _game_of_md5(md5: str) -> Game | None:
     return next((game for game in games() if game.md5 == md5), None)
@@ -173,6 +208,19 @@ def _read_image(game: Game, path: Path) -> bytes:
             f"got {size}"
         )
     return image
+
+
+def game_of_rom(path: str | os.PathLike[str]) -> Game | None:
+    """The game whose ROM image a file is; None if it is none that cule knows.
+
+    Raises:
+        RuntimeError: the file cannot be read.
+    """
+    try:
+        image = Path(path).read_bytes()[: LARGEST_IMAGE + 1]
+    except OSError as problem:
+        raise Failed(f"expected a ROM file at {path}: {problem.strerror}") from problem
+    return _game_of_md5(hashlib.md5(image, usedforsecurity=False).hexdigest())
 
 
 def load_rom(game: Game) -> bytes:

@@ -17,10 +17,13 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 
 from cule import _core, arguments
-from cule.env.ale_view import AleView
+from cule.env.ale_settings import AleSettings
+from cule.env.ale_view import Actions, AleView
 from cule.env.guard import changes, reads
 from cule.env.keywords import refuse
 from cule.env.lineup import games_of_envs
+from cule.env.one_console import OneConsole
+from cule.env.outputs import Step
 from cule.env.rendering import FRAMES_PER_SECOND
 from cule.errors import InvalidType, InvalidValue, shown
 from cule.facts.names import warn_of_other_meanings
@@ -138,11 +141,20 @@ class SingleAtariEnv(gymnasium.Env):
         self._guard = _core.Guard()
         self._terminated = self._truncated = False
         self._last: tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None = None
-        self.ale = AleView(
-            self.env, lambda: (self._terminated, self._truncated), self.restore_state
-        )
+        self._console = OneConsole(self.env)
+        self.ale = self._make_ale(float(repeat_action_probability))
         self.observation_space = self._make_observation_space()
         self.action_space = self.env.single_action_space
+
+    def _make_ale(self, probability: float) -> AleView:
+        actions = Actions(
+            lambda: (self._terminated, self._truncated), self.restore_state, self._act, self._load,
+            self.reset,
+        )  # fmt: skip
+        settings = AleSettings(
+            repeat_action_probability=probability, max_num_frames_per_episode=self._max_frames
+        )
+        return AleView(self.env, actions, settings)
 
     def _make_observation_space(self) -> Box:
         if self.obs_type not in SCREENS:
@@ -200,10 +212,14 @@ class SingleAtariEnv(gymnasium.Env):
         info = self._info(infos)
         if seed is not None:
             info["seeds"] = (self._seed(seed), seed)
+        self._begin(info["episode_frame_number"])
+        return self._observation(observations), info
+
+    def _begin(self, frames: int) -> None:
+        """Notes that an episode begins, after some frames that count."""
         self._terminated = self._truncated = False
         # AtariEnv counts an episode's frames from here on.
-        self.env.engine.batch.max_frames = max(1, self._max_frames - info["episode_frame_number"])
-        return self._observation(observations), info
+        self.env.engine.batch.max_frames = max(1, self._max_frames - frames)
 
     @changes
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -223,9 +239,11 @@ class SingleAtariEnv(gymnasium.Env):
             return observation.copy(), 0.0, terminated, truncated, info | {"raw_reward": 0}
         if drawn is not None and not self.env.closed:
             self.env.engine.batch.frameskip = drawn
-        observations, rewards, ends, cuts, infos = self.env.step(
-            arguments.on_host("action", action)[None]
-        )
+        return self._note(self.env.step(arguments.on_host("action", action)[None]))
+
+    def _note(self, results: Step) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """The env's results of a step or frame, which are also kept."""
+        observations, rewards, ends, cuts, infos = results
         self._terminated, self._truncated = bool(ends[0]), bool(cuts[0])
         self._last = (
             self._observation(observations),
@@ -235,6 +253,18 @@ class SingleAtariEnv(gymnasium.Env):
             self._info(infos),
         )
         return self._last
+
+    @changes
+    def _act(self, action: int, strength: float) -> int:
+        """A frame with an action (see cule.ACTIONS), for `ale`; returns the reward."""
+        return self._note(self._console.play_frame(action, strength))[4]["raw_reward"]
+
+    @changes
+    def _load(self, seed: int | None, probability: float, max_frames: int) -> None:
+        """Turns the console on, for `ale`."""
+        self._max_frames, self._last = max_frames, None
+        self._console.power_on(seed, probability)
+        self._begin(int(self.env.engine.tensors["episode_frame_numbers"][0]))
 
     def render(self) -> np.ndarray | None:
         """(height, 320, 3) uint8 with render_mode "rgb_array"."""

@@ -15,8 +15,9 @@ from gymnasium.vector.utils import batch_space
 
 from cule import _core, arguments
 from cule.engine import Engine
-from cule.env import game_code, settings, spaces, states, views
+from cule.env import game_code, ram, sending, settings, spaces, states, views
 from cule.env.array_wrappers import refuse_wrappers
+from cule.env.batches import Batches
 from cule.env.compiled import StepOp
 from cule.env.consoles import Consoles
 from cule.env.guard import changes, outside_inference_mode
@@ -29,6 +30,7 @@ from cule.env.spec import spec_of
 from cule.errors import InvalidType
 from cule.facts.actions import ACTIONS
 from cule.facts.names import warn_of_other_meanings
+from cule.facts.patches import Patch
 
 
 class AtariEnv(VectorEnv):
@@ -72,7 +74,9 @@ class AtariEnv(VectorEnv):
             no-ops comes first. The stack then shows the new life alone. "envpool": as EnvPool does:
             no-ops, then a frame of FIRE, or one more no-op in games without FIRE; with
             `life_loss_info` also after each lost life, where the stack goes on. That of a new game
-            shows its first frame in all places, where the others are black.
+            shows its first frame in all places, where the others are black. "fire": as "ale", and
+            with `life_loss_info` after each lost life a frame of FIRE, and a stack that shows the
+            new life alone.
         episodic_life: a lost life ends the game, and the reset starts a new one with all lives, as
             in ale-py. EnvPool's keyword of this name goes on with the game: see `life_loss_info`.
         life_loss_info: a lost life reports a termination, but nothing is reset: the game, the stack
@@ -89,14 +93,18 @@ class AtariEnv(VectorEnv):
         multiprocessors: CUDA only: how many of the GPU's multiprocessors are reserved for
             emulation. The others stay free for work on other streams, such as learning. None: none
             is reserved, which is fastest if there is no such work.
-        batch_size: ale-py's keyword for stepping some of the envs; 0 or num_envs, as cule steps all
-            of them.
+        batch_size: CPU only: how many envs a call of `reset`, `step` or `recv` returns, those that
+            are done first; `info["env_id"]` says which. Actions are for the envs that were returned
+            last. 0: all. Meanwhile other envs play, so `get_ram` and the like are refused.
         thread_affinity_offset: on a CPU with Linux, pins thread `i` to CPU `thread_affinity_offset
             + i` of those that the process may use (docs/api.md says more); -1: pins none.
         mode: the game's mode, one for all or one for each env; None: its default.
         difficulty: the difficulty switches, likewise; None: 0.
         obs_type: "image", or "ram" for the console's 128 bytes.
         seed: the seed of the first `reset` that is called without one: env `i` gets `seed + i`.
+        patches: changes of RAM before each frame of a step, for all envs: a cule.Patch, the name of
+            one of cule.modifications(game), or a list of both. `set_patches` gives each env its
+            own, and says when they are applied.
         reset_pool_size: how many start states to prepare; each reset copies one of them. 0: each
             reset is emulated, as in ale-py.
         output: "torch", "torch_shared" or "numpy": new tensors, the env's own tensors, or arrays.
@@ -148,7 +156,7 @@ class AtariEnv(VectorEnv):
         frameskip: int = 4,
         maxpool: bool = True,
         noop_max: int = 30,
-        episode_start: Literal["ale", "baselines", "envpool"] = "ale",
+        episode_start: Literal["ale", "baselines", "envpool", "fire"] = "ale",
         episodic_life: bool = False,
         life_loss_info: bool = False,
         reward_clipping: bool = True,
@@ -162,6 +170,7 @@ class AtariEnv(VectorEnv):
         difficulty: int | Sequence[int] | None = None,
         obs_type: Literal["image", "ram"] = "image",
         seed: int | None = None,
+        patches: Patch | str | Sequence[Patch | str] | None = None,
         reset_pool_size: int = 30,
         output: Literal["torch", "torch_shared", "numpy"] = "torch",
         render_mode: Literal["mosaic", "rgb_array", "rgb_array_list", "human"] | None = "mosaic",
@@ -173,34 +182,38 @@ class AtariEnv(VectorEnv):
         self.num_envs, self.device = checked.num_envs, checked.device
         self.obs_type, self.output = checked.obs_type, checked.output
         self.render_mode, self.autoreset_mode = checked.render_mode, checked.autoreset_mode
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.continuous = checked.continuous
         self.continuous_action_threshold = checked.continuous_action_threshold
         self.games = games_of_envs(game, self.num_envs)
         warn_of_other_meanings([game] if isinstance(game, str) else game, **vars(checked))
         self.consoles = Consoles(self.games, checked, self._guard)
-        num_actions = len(self.consoles.action_numbers)
         self.single_observation_space = spaces.observation_space(self.engine, self.obs_type)
-        self.single_action_space = spaces.action_space(num_actions, self.continuous)
+        self.single_action_space = self._action_space()
         if self.output == "torch":
             self.reward_space = spaces.reward_space(self.num_envs)
-        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.spec = spec_of(self.games, keywords, AtariEnv.__init__)
+        self.batch_size = checked.batch_size or self.num_envs
+        self.batches = Batches(self) if self.batch_size < self.num_envs else None
         self._op = StepOp(self.consoles, self.output)
         self.closed = False
 
+    def _action_space(self) -> Any:
+        return spaces.action_space(len(self.consoles.action_numbers), self.continuous)
+
     @cached_property
     def observation_space(self) -> gymnasium.Space:  # type: ignore[override]
-        """(num_envs, *single_observation_space.shape) uint8, made when it is first asked for.
+        """(batch_size, *single_observation_space.shape) uint8, made when it is first asked for.
 
         A `Box` holds four arrays of its own shape: for 65,536 envs that is 7 GB of the host's
         memory, and takes half a minute.
         """
-        return batch_space(self.single_observation_space, self.num_envs)
+        return batch_space(self.single_observation_space, self.batch_size)
 
     @cached_property
     def action_space(self) -> gymnasium.Space:  # type: ignore[override]
         """`single_action_space` for each env, made when it is first asked for."""
-        return batch_space(self.single_action_space, self.num_envs)
+        return batch_space(self.single_action_space, self.batch_size)
 
     @property
     def action_meanings(self) -> list[str]:
@@ -213,7 +226,6 @@ class AtariEnv(VectorEnv):
 
     # Playing --------------------------------------------------------------------------------------
 
-    @changes
     def reset(
         self,
         *,
@@ -243,9 +255,15 @@ class AtariEnv(VectorEnv):
                 raise this.
             TypeError, ValueError: `seed` or `reset_mask` is not as described.
         """
-        self.consoles.check_idle("reset")
         if self.output != "numpy":
             refuse_wrappers(self, self.output)
+        if self.batches is not None:
+            return self.batches.reset(seed, options)
+        return self._reset(seed, options)
+
+    @changes
+    def _reset(self, seed: Any, options: Any) -> tuple[Array, dict[str, Any]]:
+        self.consoles.check_idle("reset")
         return self.consoles.reset(arguments.reset_mask(options, self.num_envs), seed)
 
     def step(
@@ -270,7 +288,10 @@ class AtariEnv(VectorEnv):
             `fault` (see cule.FAULTS), and in SAME_STEP `final_obs`. Two of them, bool, say what
             happened to the game: `game_over`, that it ended in this step, so that a reset follows
             (a lost life that `life_loss_info` reports does not end it); and `new_game`, that this
-            step began one, as SAME_STEP does after a game's end, and NEXT_STEP a step later.
+            step began one, as SAME_STEP does after a game's end, and NEXT_STEP a step later. With
+            sticky actions also int32: `repeated_frames`, in how many of its frames the step held an
+            earlier action before it played the given one; and `played_action`, the number (see
+            cule.ACTIONS) of the action that its last frame played.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
@@ -281,6 +302,9 @@ class AtariEnv(VectorEnv):
         """
         if torch.compiler.is_dynamo_compiling():
             return self._op.step(actions, player_b_actions)
+        if self.batches is not None:
+            self.batches.send(actions, player_b_actions)
+            return self.batches.receive("step")
         return self._step(actions, player_b_actions)
 
     @changes
@@ -289,47 +313,10 @@ class AtariEnv(VectorEnv):
         self.consoles.engine.step()
         return self.consoles.results()
 
-    @changes
-    def step_async(self, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
-        """The first half of `step`: starts the step, and returns before it is played.
-
-        On a CPU `num_threads` threads play it, while the caller does something else. On a GPU it is
-        launched on the current stream. Until `step_wait`, only `close` may be called.
-
-        Args:
-            actions: as in `step`.
-            player_b_actions: as in `step`.
-
-        Raises:
-            What `step` raises.
-        """
-        self.consoles.take_actions(actions, player_b_actions, "step_async")
-        self.consoles.engine.send()
-
-    @changes
-    def step_wait(self) -> Step:
-        """The second half of `step`: waits for the step, and returns what `step` returns.
-
-        On a GPU the current stream waits, and the host does not.
-
-        Raises:
-            gymnasium.error.ClosedEnvironmentError: the env has been closed.
-            gymnasium.error.NoAsyncCallError: no step is in flight.
-            MemoryError, RuntimeError: what went wrong in a thread that played. Some envs may not
-                have been stepped.
-        """
-        return self.consoles.receive("step_wait")
-
-    @changes
-    def send(self, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
-        """`step_async`, under the name that ale-py's env has for it."""
-        self.consoles.take_actions(actions, player_b_actions, "send")
-        self.consoles.engine.send()
-
-    @changes
-    def recv(self) -> Step:
-        """`step_wait`, under the name that ale-py's env has for it."""
-        return self.consoles.receive("recv")
+    step_async = sending.step_async
+    step_wait = sending.step_wait
+    send = sending.send
+    recv = sending.recv
 
     # Looking inside -------------------------------------------------------------------------------
 
@@ -342,6 +329,8 @@ class AtariEnv(VectorEnv):
     clone_state = states.clone_state
     restore_state = states.restore_state
     copy_state = states.copy_state
+    set_ram = ram.set_ram
+    set_patches = ram.set_patches
 
     # On a GPU -------------------------------------------------------------------------------------
 

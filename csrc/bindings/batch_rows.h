@@ -12,6 +12,7 @@ namespace cule {
 
 constexpr int64_t kMaxEnvs = 1 << 24;  // also the most groups and spare buffers
 constexpr int64_t kMaxBufferEntries = 1 << 26;
+constexpr int64_t kMaxPatches = 256;
 constexpr int64_t kMaxFrameskip = 10'000, kMaxNoops = 10'000, kMaxStartStates = 10'000;
 
 // A product, or the largest number if it overflows.

@@ -266,12 +266,15 @@ void bind_constants(py::module_& m) {
   m.attr("STEP_OPTIONS") = step_options();
   m.attr("MAX_FRAMESKIP") = kMaxFrameskip;
   m.attr("MAX_NOOPS") = kMaxNoops;
+  m.attr("MAX_PATCHES") = kMaxPatches;
+  m.attr("PATCH_BYTES") = sizeof(Patch);
   m.attr("MAX_START_STATES") = kMaxStartStates;
   m.attr("RAM_BYTES") = kRamBytes;
   m.attr("LINE_PIXELS") = kLinePixels;
   m.attr("PICTURE_ROWS") = Pictures::kRows;
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
   m.attr("ELAPSED_BYTE") = offsetof(EnvRecord, env) + offsetof(EnvState, elapsed_frames);
+  m.attr("HELD_ACTION_BYTE") = offsetof(EnvRecord, env) + offsetof(EnvState, held_action);
   // Where the random numbers of resets and sticky actions go on.
   const size_t env_at = offsetof(EnvRecord, env), seed_at = env_at + offsetof(EnvState, seed);
   m.attr("RANDOM_BYTES") =

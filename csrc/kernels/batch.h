@@ -8,13 +8,14 @@
 #include "console/session.h"
 #include "kernels/batch_fields.h"
 #include "kernels/observe/plan.h"
+#include "kernels/patches.h"
 #include "tia/render/pictures.h"
 
 namespace cule {
 
 enum class AutoresetMode : uint32_t { kNextStep, kSameStep, kDisabled };
 // What is pressed before the first step of an episode (kernels/episode_start.h).
-enum class EpisodeStart : int32_t { kAle, kBaselines, kEnvpool };
+enum class EpisodeStart : int32_t { kAle, kBaselines, kEnvpool, kFire };
 
 struct StepOptions {
 #define CULE_OPTION(name, least, most) int32_t name;
@@ -108,6 +109,7 @@ struct Batch {
   uint32_t envs_per_pooled;  // how many share a pooled frame: 1; on a GPU, if frames are not kept,
                              // kEnvsPerPooled
   uint32_t keeps_pooled;     // whether pooled frames are kept from step to step
+  uint32_t num_patches;      // of each env; 0: there are none
   PowerOnRandom power_on;
   RecordLayout records;
   SpareBuffers spares;  // GPU only

@@ -85,7 +85,12 @@ struct Use {
   /* Player B's actions, from 0 to 17; null: none. */                                              \
   ARRAY(const int32_t, actions_b, kInput, false, b.num_envs)                                       \
   ARRAY(const float, strengths_b, kInput, false, b.num_envs)                                       \
+  /* Changes of RAM before each frame of a step. */                                                \
+  ARRAY(const Patch, patches, kInput, use.envs && b.num_patches != 0, b.num_patches, b.num_envs)   \
                                                                                                    \
+  /* In how many frames of the step sticky actions held an earlier action. */                      \
+  ARRAY(int32_t, repeated, kStep, use.envs && b.options.repeat_action_probability > 0,             \
+        b.num_envs)                                                                                \
   ARRAY(uint8_t, observations, kOutput, use.envs, b.num_envs, b.observation.stack,                 \
         b.observation.height, b.observation.width, b.observation.channels)                         \
   ARRAY(uint8_t, final_observations, kStep,                                                        \
@@ -129,6 +134,7 @@ struct Use {
   COUNT(spare_capacity, spares.capacity, use.on_gpu, b.buffer_capacity, kMaxBufferEntries)         \
   COUNT(envs_per_pooled, envs_per_pooled, use.envs, 1,                                             \
         use.on_gpu && !b.keeps_pooled ? kEnvsPerPooled : 1)                                        \
+  COUNT(num_patches, num_patches, use.envs, 0, kMaxPatches)                                        \
   COUNT(pool_size, pool.size, use.envs, 0, kMaxStartStates)                                        \
   COUNT(boot_size, boot.size, use.envs && b.pool.size == 0, 1, 1)                                  \
   COUNT(observation_height, observation.height, use.envs, 1, INT32_MAX)                            \
@@ -146,7 +152,7 @@ struct Use {
   /* The longest episode, without the no-ops of its start. */                                      \
   OPTION(max_frames, 1, INT32_MAX)                                                                 \
   OPTION(noop_max, 0, kMaxNoops)                                                                   \
-  OPTION(episode_start, 0, 2)                                                                      \
+  OPTION(episode_start, 0, 3)                                                                      \
   FLAG(maxpool)                                                                                    \
   FLAG(episodic_life)                                                                              \
   FLAG(life_loss_info)                                                                             \

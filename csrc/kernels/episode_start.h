@@ -9,6 +9,8 @@
 // starts with at least one no-op of a frame (NoopResetEnv), a life with a step of no-ops
 // (EpisodicLifeEnv); then both with a step of FIRE and one of the third action (FireResetEnv). A
 // game that ends meanwhile, or a life that is lost in one of the latter two, is started anew.
+//
+// With kFire a game starts as in ale-py, and a life with one frame of FIRE and a fresh stack.
 #pragma once
 
 #include "kernels/batch.h"
@@ -85,9 +87,9 @@ CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
   end_of_start(session);
 }
 
-// Plays what comes after the no-ops in EnvPool.
+// Plays what comes after the no-ops in EnvPool, or at the start of a life with kFire.
 template <class AnySession>
-CULE_HD void end_as_envpool(AnySession& session, bool fire, int32_t elapsed_frames) {
+CULE_HD void end_with_fire(AnySession& session, bool fire, int32_t elapsed_frames) {
   if (fire) session.act(kFire);
   end_of_start(session, elapsed_frames);
 }
@@ -98,7 +100,7 @@ CULE_HD EpisodeBegun start_as_envpool(AnySession& session, bool fire, bool new_g
                                       bool emulates_games, int noops) {
   if (new_game) session.start_episode();
   const bool again = play_noops(session, 0, noops, emulates_games);
-  end_as_envpool(session, fire, new_game ? 0 : session.env.elapsed_frames);
+  end_with_fire(session, fire, new_game ? 0 : session.env.elapsed_frames);
   return {new_game || again, false};
 }
 
@@ -173,6 +175,10 @@ CULE_HD EpisodeBegun start_episode(AnySession& session, const StepOptions& optio
     }
     case EpisodeStart::kEnvpool:
       return start_as_envpool(session, buttons.fire, new_game, emulates_games, draw_noops());
+    case EpisodeStart::kFire:
+      if (new_game) start_with_noops(session, buttons.fire, draw_noops());
+      else end_with_fire(session, buttons.fire, session.env.elapsed_frames);
+      return {new_game, false};
     default: start_with_noops(session, buttons.fire, draw_noops()); return {true, false};
   }
 }
@@ -183,7 +189,7 @@ template <class AnySession, class DrawNoops>
 CULE_HD void end_game_start(AnySession& session, const StepOptions& options, StartButtons buttons,
                             const DrawNoops& draw_noops) {
   const EpisodeStart as = start_of(options);
-  if (as == EpisodeStart::kEnvpool) end_as_envpool(session, buttons.fire, 0);
+  if (as == EpisodeStart::kEnvpool) end_with_fire(session, buttons.fire, 0);
   if (as != EpisodeStart::kBaselines) return;
   BaselinesStart<AnySession, DrawNoops> start{session, options,    buttons,
                                               true,    draw_noops, {true, false}};

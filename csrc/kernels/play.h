@@ -77,6 +77,16 @@ CULE_INLINE void play_nothing(const Batch& batch, size_t env, Restart restart) {
   batch.traces[env] = {0, 0, 0, plan_of(NewFrame::kNone), restart, 0, 0};
   batch.rewards[env] = batch.raw_rewards[env] = 0;
   batch.terminated[env] = batch.truncated[env] = batch.over[env] = batch.began[env] = 0;
+  if (batch.repeated) batch.repeated[env] = 0;
+}
+
+// Applies the user's changes of RAM. Without any this is one test of a number.
+template <class Ram>
+CULE_INLINE void patch_ram(const Batch& batch, size_t env, const Ram& ram, const EnvState& state,
+                           bool show) {
+  if (batch.num_patches == 0) return;
+  apply_patches(batch.patches + env, batch.num_patches, static_cast<size_t>(batch.num_envs), ram,
+                state.episode_frame_number, show);
 }
 
 // What the env waits for. A state of another env may wait for the start of a life; if this one
@@ -109,6 +119,18 @@ CULE_INLINE Restart restart_after(const StepOptions& options, bool stopped, bool
   return life_lost && starts_lives(options) ? Restart::kNextLife : Restart::kNone;
 }
 
+// Stores what a step leaves of the console, the game and the env, and shows in RAM what is held.
+template <class M>
+CULE_INLINE void store_played(const Batch& batch, size_t env, const M& machine,
+                              const GameState& game, const EnvState& state) {
+  patch_ram(batch, env, machine.ram, state, true);
+  ConsoleState console;
+  machine.store(console);
+  store_part(batch.records, env, offsetof(EnvRecord, console), console);
+  store_part(batch.records, env, offsetof(EnvRecord, game), game);
+  store_part(batch.records, env, offsetof(EnvRecord, env), state);
+}
+
 // Loads env's state, plays frames until the step or the episode ends, and stores the new state.
 template <class M, class Core>
 CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const Core& core) {
@@ -132,23 +154,27 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
 
   FramesPlayed frames;
   StepResult result;
-  int32_t done = 0, lives = state.lives;
+  int32_t done = 0, lives = state.lives, repeated = 0;
   bool stopped = false, life_lost = false;
   while (done < options.frameskip && !stopped) {
     const auto play = [&](const Inputs& inputs) CULE_INLINE_LAMBDA {
       machine.devices.inputs = inputs;
+      patch_ram(batch, env, machine.ram, state, false);
       frames.play(machine, core);
       lives = score_frame(core.game_of(machine.config), memory_of(machine), game);
       result.reward += game.reward;
     };
-    act(machine.config, state, game, sticky_actions_of(batch, env), player_a(batch, env),
-        player_b(batch, env), play);
+    const PlayerAction asked = player_a(batch, env);
+    act(machine.config, state, game, sticky_actions_of(batch, env), asked, player_b(batch, env),
+        play);
+    repeated += state.held_action[0] != asked.action;
     ++done;
     ++state.elapsed_frames;
     life_lost = lives < state.lives && lives > 0;
     stopped = game.terminal || state.elapsed_frames >= options.max_frames ||
               (options.episodic_life && life_lost);
   }
+  if (batch.repeated) batch.repeated[env] = repeated;
   state.lives = lives;
   const Restart restart = restart_after(options, stopped, life_lost);
   state.over = static_cast<uint32_t>(restart);
@@ -158,11 +184,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   if (lacks_shown(batch, env, plan)) machine.devices.faults |= kFaultFrameLost;
   state.faults |= machine.devices.faults;
 
-  machine.store(console);
-  store_part(batch.records, env, offsetof(EnvRecord, console), console);
-  store_part(batch.records, env, offsetof(EnvRecord, game), game);
-  store_part(batch.records, env, offsetof(EnvRecord, env), state);
-
+  store_played(batch, env, machine, game, state);
   const bool lives_end = options.life_loss_info || options.episodic_life;
   result.terminated = game.terminal || (lives_end && life_lost);
   result.truncated = state.elapsed_frames >= options.max_frames && !result.terminated;

@@ -11,7 +11,7 @@ from cule.facts import actions
 from cule.rom import Game
 
 AUTORESET_MODES = ("NextStep", "SameStep", "Disabled")
-EPISODE_STARTS = ("ale", "baselines", "envpool")
+EPISODE_STARTS = ("ale", "baselines", "envpool", "fire")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from cule import _core
+from cule.console.cartridge import config_bytes
 from cule.console.console import Snapshot
 from cule.console.options import Group, Options
 from cule.devices.device import avoid_lost_threads, keep_through_forks
@@ -208,6 +209,19 @@ class Engine:
         if states is not None:
             self._changeover.again(states)
         return self._changeover.changed()
+
+    def configure(self, group: Group) -> None:
+        """Changes the mode and the difficulty of an env that is alone in its batch.
+
+        The difficulty counts from the next frame on, the mode from the next reset on.
+
+        Args:
+            group: the same game in another mode or difficulty.
+        """
+        assert self.num_envs == 1 and group.game == self.groups[0].game
+        config = np.frombuffer(config_bytes(group, self.boots[0].pal, 0), np.uint8)
+        self.tensors["configs"].copy_(torch.from_numpy(config.copy()))
+        self.groups[0] = group
 
     # Running --------------------------------------------------------------------------------------
 

@@ -22,10 +22,12 @@ _RESULTS = ("observations", "rewards", "terminated", "truncated")
 _KEYS = (
     "lives", "frame_number", "episode_frame_number", "fault", "game_over", "new_game", "raw_reward",
 )  # fmt: skip
+# With sticky actions; otherwise empty tensors.
+_STICKY = ("played_action", "repeated_frames")
 _FINAL = ("final_obs", "_final_obs")
 _SCHEMA = (
     "(Tensor actions, Tensor? player_b_actions, str name, Tensor(a!) ticket) -> "
-    f"({', '.join('Tensor ' + name for name in (*_RESULTS, *_KEYS, *_FINAL))})"
+    f"({', '.join('Tensor ' + name for name in (*_RESULTS, *_KEYS, *_STICKY, *_FINAL))})"
 )
 
 # By their names, which a graph has as constants.
@@ -63,7 +65,8 @@ class StepOp:
         )
         return (
             outputs.observations, tensors["rewards"], outputs.terminated, outputs.truncated,
-            *(infos[key] for key in _KEYS), *final,
+            *(infos[key] for key in _KEYS),
+            *(infos.get(key, self._nothing) for key in _STICKY), *final,
         )  # fmt: skip
 
     def play(
@@ -103,9 +106,11 @@ class StepOp:
         if player_b_actions is not None and not isinstance(player_b_actions, torch.Tensor):
             player_b_actions = torch.as_tensor(player_b_actions, device=device)
         results = torch.ops.cule.step(actions.detach(), player_b_actions, self._name, self._ticket)
+        entries = zip((*_KEYS, *_STICKY), results[len(_RESULTS) :], strict=False)
+        known = outputs.step_info
         infos = {
             "env_id": outputs.info["env_id"].clone(),
-            **dict(zip(_KEYS, results[len(_RESULTS) :], strict=False)),
+            **{key: value for key, value in entries if key in known},
         }
         infos |= {f"_{key}": outputs.everywhere.clone() for key in infos}
         if outputs.same_step:

@@ -19,6 +19,7 @@ from cule.env import settings
 from cule.env.inputs import Inputs
 from cule.env.lineup import choose_action_space, in_words, make_groups
 from cule.env.outputs import Array, Outputs, Step
+from cule.env.patches import Patches
 from cule.env.rendering import RENDERERS
 from cule.errors import Failed
 from cule.rom import Game
@@ -40,6 +41,7 @@ class Consoles:
         action_numbers: the number (see cule.ACTIONS) of each action that the env offers.
         inputs: checks actions, and copies them to the engine's tensors.
         outputs: makes the results of `reset` and `step`.
+        patches: the changes of RAM before each frame.
         renderer: renders as `render_mode` asks.
         started: whether the consoles have been reset, so that they can be stepped and looked at.
 
@@ -48,7 +50,7 @@ class Consoles:
     """
 
     # close() deletes these attributes, as they hold the engine's memory.
-    _HOLDERS = ("engine", "renderer", "inputs", "outputs")
+    _HOLDERS = ("engine", "renderer", "inputs", "outputs", "patches")
 
     def __init__(self, games: Sequence[Game], checked: SimpleNamespace, guard: _core.Guard):
         groups, group_of_env = make_groups(games, checked.mode, checked.difficulty)
@@ -58,6 +60,8 @@ class Consoles:
             settings.threads(checked), checked.translate, checked.multiprocessors, checked.progress,
             settings.cpus(checked),
         )  # fmt: skip
+        self.patches = Patches(self.engine)
+        self.patches.set(checked.patches, torch.arange(len(games), device=checked.device))
         self.guard, self.action_numbers = guard, action_numbers(groups[0].game, space)
         self._checked, self._process = checked, os.getpid()
         self.started = False

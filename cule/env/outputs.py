@@ -51,12 +51,16 @@ class Outputs:
             "game_over": tensors["over"].view(torch.bool),
             "new_game": tensors["began"].view(torch.bool),
         }
+        self._sticky = {}
+        if "repeated" in tensors:  # with sticky actions
+            self._sticky["played_action"] = engine.contents.held_actions()
+            self._sticky["repeated_frames"] = tensors["repeated"]
         self.everywhere = torch.ones(num_envs, dtype=torch.bool, device=device)
 
     @property
     def step_info(self) -> dict[str, torch.Tensor]:
         """The entries of a step's info, (num_envs,) each."""
-        return {**self.info, "raw_reward": self._engine.tensors["raw_rewards"]}
+        return {**self.info, "raw_reward": self._engine.tensors["raw_rewards"], **self._sticky}
 
     def give(self, tensor: torch.Tensor) -> Any:
         """A result as `output` asks for it: a copy, the tensor itself, or an array."""

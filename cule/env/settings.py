@@ -93,18 +93,33 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
             f"episode_start={checked.episode_start!r} and life_loss_info, as the env itself starts "
             "the next life, got DISABLED"
         )
-    if checked.batch_size not in (0, count):
-        raise InvalidValue(
-            f"expected batch_size to be 0 or num_envs ({count}), as cule steps all envs at once, "
-            f"got {checked.batch_size}"
-        )
+    _check_batch_size(checked)
     # Env i gets seed + i.
     checked.seed = _optional(partial(integer, least=0, most=MAX_SEED - count + 1))(
         "seed", given["seed"]
     )
+    checked.patches = given["patches"]  # checked for each env's game (patches.py)
     checked.mode = per_env("mode", given["mode"], count)
     checked.difficulty = per_env("difficulty", given["difficulty"], count)
     return checked
+
+
+def _check_batch_size(checked: SimpleNamespace) -> None:
+    size, count = checked.batch_size, checked.num_envs
+    if size > count:
+        raise InvalidValue(f"expected batch_size to be at most num_envs ({count}), got {size}")
+    if size in (0, count):
+        return
+    if checked.output == "torch_shared":
+        raise InvalidValue(
+            f"expected output 'torch' or 'numpy' with batch_size < num_envs ({count}), as other "
+            f"envs play on, got 'torch_shared' with {size}"
+        )
+    if checked.render_mode in ("human", "rgb_array_list"):
+        raise InvalidValue(
+            f"expected render_mode None, 'mosaic' or 'rgb_array' with batch_size < num_envs "
+            f"({count}), as envs are at different steps, got {checked.render_mode!r} with {size}"
+        )
 
 
 def threads(checked: SimpleNamespace) -> int:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
+from cule.facts.patches import Patch
 from cule.rom import Game
 
 # For these, make_vec's defaults differ from AtariEnv's.
@@ -21,9 +23,13 @@ def _plain(value: Any) -> Any:
     """The value as a type that JSON has."""
     if isinstance(value, AutoresetMode):
         return value.value
+    if isinstance(value, Patch):
+        return asdict(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
     if hasattr(value, "tolist"):
         return value.tolist()
-    plain = (str, int, float, list, tuple, type(None))
+    plain = (str, int, float, type(None))
     return value if isinstance(value, plain) else str(value)
 
 

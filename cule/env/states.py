@@ -27,10 +27,11 @@ def env_ids_of(consoles: Consoles, env_ids: Any) -> torch.Tensor:
     return arguments.env_ids(env_ids, engine.num_envs, engine.device)
 
 
-def _target_ids(consoles: Consoles, env_ids: Any) -> torch.Tensor:
+def target_ids(consoles: Consoles, env_ids: Any) -> torch.Tensor:
+    """As env_ids_of, for envs that are written to: each may be named only once."""
     ids = env_ids_of(consoles, env_ids)
     if ids.unique().numel() != ids.numel():
-        raise InvalidValue(f"expected each env to get one state, got env_ids {ids.tolist()}")
+        raise InvalidValue(f"expected each env once, got env_ids {ids.tolist()}")
     return ids
 
 
@@ -67,7 +68,7 @@ def restore_state(env: HasConsoles, state: State, env_ids: Any = None) -> None:
     env.consoles.check_idle("restore_state")
     if not isinstance(state, State):
         raise InvalidType(f"expected a cule.State, got {type(state).__name__}")
-    ids = _target_ids(env.consoles, env_ids)
+    ids = target_ids(env.consoles, env_ids)
     if len(ids) < env.consoles.engine.num_envs:
         env.consoles.check_started("restore_state to some of the envs")
     if not state.include_rng:
@@ -96,7 +97,7 @@ def copy_state(env: HasConsoles, src_ids: Any, dst_ids: Any, *, include_rng: boo
     env.consoles.check_idle("copy_state")
     env.consoles.check_started("copy_state")
     sources = env_ids_of(env.consoles, src_ids)
-    targets = _target_ids(env.consoles, dst_ids)
+    targets = target_ids(env.consoles, dst_ids)
     if len(sources) != len(targets):
         raise InvalidValue(
             "expected src_ids and dst_ids of the same length, as each target has its source, "

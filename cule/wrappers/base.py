@@ -6,7 +6,7 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv, VectorWrapper
 
-from cule.errors import InvalidType
+from cule.errors import InvalidType, InvalidValue
 from cule.vector_env import AtariEnv
 
 
@@ -25,6 +25,11 @@ class AtariWrapper(VectorWrapper):
         if not isinstance(env.unwrapped, AtariEnv):
             raise InvalidType(f"expected a cule.AtariEnv, got {type(env.unwrapped).__name__}")
         self.atari = env.unwrapped
+        if self.atari.batches is not None:
+            raise InvalidValue(
+                f"expected an env that steps all envs in {type(self).__name__}, got one with "
+                f"batch_size={self.atari.batch_size} and {self.atari.num_envs} envs"
+            )
 
     def __enter__(self) -> AtariWrapper:
         return self

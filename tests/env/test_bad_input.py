@@ -88,9 +88,9 @@ WRONG_OPTIONS = [
     ({"num_threads": -1}, ValueError, "num_threads to be at least 0, got -1"),
     ({"num_threads": 10**6}, ValueError, "num_threads to be at most"),
     (
-        {"batch_size": 1},
+        {"batch_size": 3},
         ValueError,
-        r"batch_size to be 0 or num_envs \(2\), as cule steps all envs at once, got 1",
+        r"batch_size to be at most num_envs \(2\), got 3",
     ),
     (
         {"thread_affinity_offset": -2},

@@ -137,7 +137,7 @@ def test_wrong_state_is_refused(pong: cule.AtariEnv) -> None:
          "expected ram to hold torch.uint8 for 2 envs, got torch.float32"),
         (with_part(ram[:, :5]), None, ValueError,
          r"expected ram of shape \(128,\) for each env, got \(5,\)"),
-        (state, [0, 0], ValueError, r"each env to get one state, got env_ids \[0, 0\]"),
+        (state, [0, 0], ValueError, r"each env once, got env_ids \[0, 0\]"),
         (state, [0, 2], ValueError, r"env_ids from 0 to 1, got \[0, 2\]"),
         (state, [-1, 0], ValueError, r"env_ids from 0 to 1, got \[-1, 0\]"),
         (state, [0.0, 1.0], TypeError, "env_ids to be a list of integers, got torch.float64"),
@@ -155,7 +155,7 @@ def test_wrong_copy_is_refused(pong: cule.AtariEnv) -> None:
     for source, target, message in (
         ([0, 1], [1], "expected src_ids and dst_ids of the same length, .* got 2 and 1"),
         ([0], [5], r"env_ids from 0 to 1, got \[5\]"),
-        ([0, 0], [1, 1], "each env to get one state"),
+        ([0, 0], [1, 1], "each env once"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             pong.copy_state(source, target)

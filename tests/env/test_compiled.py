@@ -20,7 +20,7 @@ BACKENDS = [
 ]
 OPTIONS = [
     {}, {"autoreset_mode": "SameStep", "max_num_frames_per_episode": 40}, {"continuous": True},
-    {"obs_type": "ram"},
+    {"obs_type": "ram"}, {"repeat_action_probability": 0.25},
 ]  # fmt: skip
 
 

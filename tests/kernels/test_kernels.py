@@ -9,11 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from pairs import DISABLED, NEXT_STEP, SAME_STEP, Pair, some_options
 from simulated import SimulatedGpu
 
+from cule.env.patches import Patches
+from cule.facts.patches import Patch
 from cule.rom import games
 
 # A simple game; two that read collisions all the time; PAL; pictures that are cut off; a DPC.
@@ -139,7 +142,7 @@ OTHER_STARTS = [
 @pytest.mark.parametrize(
     ("episode_start", "autoreset", "pool"),
     [
-        (1, SAME_STEP, 2), (2, NEXT_STEP, 2),
+        (1, SAME_STEP, 2), (2, NEXT_STEP, 2), (3, NEXT_STEP, 2),
         *(pytest.param(*others, marks=pytest.mark.slow) for others in OTHER_STARTS),
     ],
 )  # fmt: skip
@@ -174,6 +177,29 @@ def test_options(library: Path, changes: dict[str, Any]) -> None:
     )
     pair.reset(None, torch.arange(7))
     for _ in range(8):
+        pair.step()
+
+
+def test_patches(library: Path) -> None:
+    """Each env has its own, and gets others in the middle."""
+    pair = Pair(SimulatedGpu(library, seed=1), ("pong", "seaquest"), 6, some_options())
+    rng = np.random.default_rng(0)
+
+    def patch() -> None:
+        for env in range(6):
+            own = [
+                Patch(*map(int, rng.integers(0, 128, 4)), when=(int(rng.integers(128)), 0, 99),
+                      every=int(rng.integers(1, 5)))
+                for _ in range(env)
+            ]  # fmt: skip
+            for engine in pair.engines:
+                Patches(engine).set(own, torch.tensor([env]))
+
+    patch()
+    pair.reset(None, torch.arange(6))
+    for step in range(8):
+        if step == 4:
+            patch()
         pair.step()
 
 

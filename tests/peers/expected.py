@@ -8,15 +8,17 @@ from __future__ import annotations
 
 # Reasons that several tests have.
 EXTRA_INFO = "info also has fault, reward and masks"
-ALL_AT_ONCE = "cule always steps all envs"
+MESSAGE = "asks for a message's words"
 NO_DM = 'there is no env_type="dm"'
 
 PRIVATE = "uses a private attribute, and a message's words"
 RENDER_MODE = "render_mode is rgb_array by default"
-NOT_BY_ALE = "env.unwrapped.ale only reads"
+NOT_BY_ALE = "a state is no ALEState"
+KIND_OF_ERROR = "an error is of a kind of RuntimeError"
 
 _VECTOR = "tests/python/test_atari_vector_env.py::TestVectorEnv::"
 _SINGLE = "tests/python/test_atari_env.py::"
+_INTERFACE = "tests/python/test_python_interface.py::"
 _ENVPOOL = "envpool/atari/atari_envpool_test.py::_AtariEnvPoolTest::"
 _TORCHRL = "test/libs/test_envpool.py::TestEnvPool::"
 
@@ -26,16 +28,17 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         f"{_VECTOR}test_continuous_equivalence": EXTRA_INFO,
         f"{_VECTOR}test_episodic_life_equivalence": EXTRA_INFO,
         f"{_VECTOR}test_same_step_autoreset_mode": EXTRA_INFO,
-        f"{_VECTOR}test_batch_size_async": ALL_AT_ONCE,
-        f"{_VECTOR}test_invalid_reset_masks": ALL_AT_ONCE,
+        f"{_VECTOR}test_invalid_reset_masks": MESSAGE,
     },
-    "ale-vector-info": {
-        f"{_VECTOR}test_batch_size_async": ALL_AT_ONCE,
-        f"{_VECTOR}test_invalid_reset_masks": ALL_AT_ONCE,
+    "ale-vector-info": {f"{_VECTOR}test_invalid_reset_masks": MESSAGE},
+    "ale-interface": {
+        f"{_INTERFACE}test_get_ram": MESSAGE,
+        f"{_INTERFACE}test_set_mode": KIND_OF_ERROR,
+        f"{_INTERFACE}test_set_difficulty": KIND_OF_ERROR,
+        f"{_INTERFACE}test_display_screen": "no screen or sound of its own",
+        f"{_INTERFACE}test_get_sound_obs": "cule makes no sound",
     },
     "ale-env": {
-        f"{_SINGLE}test_clone_restore": NOT_BY_ALE,
-        f"{_SINGLE}test_clone_pickle_restore_new_env": NOT_BY_ALE,
         f"{_SINGLE}test_state_serialize_roundtrip": NOT_BY_ALE,
         f"{_SINGLE}test_gym_keys_to_action": PRIVATE,
         f"{_SINGLE}test_sound_obs": "cule makes no sound",

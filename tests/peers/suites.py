@@ -63,6 +63,13 @@ SUITES = (
         helpers=("tests/python/utils.py", "tests/resources"),
     ),
     Suite(
+        "ale-interface",
+        *ALE,
+        ("tests/python/test_python_interface.py",),
+        "ale_interface",
+        helpers=("tests/python/utils.py", "tests/resources"),
+    ),
+    Suite(
         "gymnasium-vector-wrappers",
         *GYMNASIUM,
         ("tests/wrappers/vector",),
