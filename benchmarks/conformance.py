@@ -55,9 +55,11 @@ def output_of(words: Sequence[str], patience: float) -> tuple[str, str | None]:
         try:
             out, error = process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
             return "", f"it takes longer than {patience:g} s"
+        finally:  # also at Ctrl-C
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
     if process.returncode:
         lines = error.strip().splitlines() or ["nothing was said"]
         return out, f"exit status {process.returncode}: {lines[-1]}"

@@ -155,6 +155,8 @@ def fit_operations(
         added = [more[name] - less[name] for less, more, _ in turns]
         cost = statistics.median(more[name] - rest.get(name, 0.0) for _, more, rest in turns)
         least = LEAST_ERROR * statistics.median(less[name] for less, _, _ in turns)
+        if not cost or not least:
+            continue
         weight = cost / (_spread(added) ** 2 + least**2)
         said += weight * statistics.median(added)
         square += weight * cost

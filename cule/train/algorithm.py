@@ -39,9 +39,6 @@ class Context:
             numbers one has.
         envs: the envs that `environment` returned; None: the training plays the game of the
             settings.
-        corrects: whether the loss corrects for policies that were several updates older when they
-            played, as V-trace does with the stored log-probabilities of actions. Without a replay
-            memory only such an algorithm may have a `max_staleness` of several iterations.
         now: the current values of `schedules` by name, as attributes: () float32 on the device.
     """
 

@@ -314,7 +314,7 @@ class Layout:
         """
         if not self.crosses:
             return
-        size = len(self.places) * (acting // len(self.ranks(len(self.places), "act")))
+        size = self._size(acting)
         alone, learners = len(self.only(size, "act")), len(self.ranks(size, "learn"))
         if num_envs % learners:
             raise InvalidValue(
@@ -327,6 +327,14 @@ class Layout:
                 f"expected the {alone} processes that only act with the layout {self} to have "
                 f"equally many of the {far} envs from which others learn, got num_envs {num_envs}"
             )
+
+    def _size(self, acting: int) -> int:
+        """The number of processes, by that of those who act."""
+        return len(self.places) * (acting // len(self.ranks(len(self.places), "act")))
+
+    def fewest_envs(self, acting: int, num_envs: int) -> int:
+        """The fewest envs of a process that acts; see `check_envs`."""
+        return min(len(its) for its in self.envs(self._size(acting), num_envs) if its)
 
     def envs(self, size: int, num_envs: int) -> list[range]:
         """The envs of each process, counted over all of them; none for one that only learns.

@@ -3,16 +3,16 @@
     python -m cule.train.publish runs/pong
     python -m cule.train.publish runs/pong --push OWNER/NAME
 
-The folder has no code. `cule.train.load` reads it, and runs none. Before it is written, the policy
-is made of what will be in it, and has to give the same numbers, bit for bit, as the run's newest
-checkpoint. The score is that of `python -m cule.train.evaluate`, for each protocol; without it,
-that of the training's last evaluation.
+The folder has no code. `cule.train.load` reads it, and runs none. Before it is written, a policy of
+cule's own networks is made of what will be in it, and has to give the same numbers, bit for bit, as
+the run's newest checkpoint. The score is that of `python -m cule.train.evaluate`, for each
+protocol; without it, that of the training's last evaluation.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ import torch
 import tyro
 from torch import nn
 
-from cule.disk.files import replacing
+from cule.disk.files import content_of, replacing
 from cule.errors import InvalidValue
 from cule.train import watch
 from cule.train.algorithm import Algorithm, overrides_environment
 from cule.train.checks import wanted_package
 from cule.train.command import run_program
-from cule.train.evaluate.policies import full_actions_of, load_policy
+from cule.train.evaluate.policies import digest_of, full_actions_of, load_policy
 from cule.train.evaluate.policy import Policy
 from cule.train.import_path import find
 from cule.train.logs.pictures import plot
@@ -46,6 +46,7 @@ from cule.train.published.config import (
     WEIGHTS,
     Config,
     description_of,
+    read_config,
 )  # fmt: skip
 from cule.train.published.loading import check_hub_id, load
 from cule.train.published.weights import content_of_weights, library
@@ -53,6 +54,7 @@ from cule.wrappers.video_file import video_library
 
 CPU = torch.device("cpu")
 FILES = (CONFIG, WEIGHTS, CARD, CURVE, FILM)
+MOST_BYTES_OF_FILM = 1 << 30
 # What policies are compared on, and in how many steps, in which memories change.
 ROWS, STEPS = 8, 3
 
@@ -162,6 +164,8 @@ def _write(folder: Path, name: str, content: bytes) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if (folder / name).is_symlink():
+            (folder / name).unlink()  # what it leads to is not the folder's
         with replacing(folder / name) as file:
             file.write(content)
     except OSError as problem:
@@ -183,12 +187,30 @@ def _film(args: Args, trained: dict[str, Any], folder: Path) -> bool:
         watch.watch(wanted)
     else:
         try:
-            shutil.copyfile(args.film, folder / FILM)
+            film = content_of(args.film, MOST_BYTES_OF_FILM)
         except OSError as problem:
             raise InvalidValue(
                 f"expected a film that can be read, got {args.film}: {problem.strerror}"
             ) from problem
+        _write(folder, FILM, film)
     return True
+
+
+def _check_folder(folder: Path) -> None:
+    """Checks that a folder has no other files of the names that are written.
+
+    Raises:
+        ValueError: it has.
+    """
+    foreign = [name for name in FILES if os.path.lexists(folder / name)]
+    if foreign:
+        try:
+            read_config(folder)
+        except InvalidValue as problem:
+            raise InvalidValue(
+                f"expected a new folder, or one with a published policy, got {folder}, which has "
+                f"{foreign[0]} of something else"
+            ) from problem
 
 
 def _hub(args: Args) -> Any:
@@ -224,9 +246,9 @@ def _push(api: Any, args: Args, folder: Path) -> str:
             repo_id=args.push, folder_path=folder, allow_patterns=[*FILES],
             commit_message="A policy trained with cule",
         )  # fmt: skip
-    except (OSError, ValueError) as problem:
+    except Exception as problem:  # the client's own, or that of the library by which it connects
         raise InvalidValue(
-            f"expected the Hugging Face Hub to take {args.push}, got: "
+            f"expected the Hugging Face Hub to take {args.push}, got: {type(problem).__name__}: "
             f"{' '.join(str(problem).split())}"
         ) from problem
     return str(created)
@@ -258,6 +280,7 @@ def publish(args: Args) -> Path:
     result = result_of(args.run, config)
     config = replace(config, commit=None if result is None else str(result.get("commit")))
     folder = args.output or args.run / "published"
+    _check_folder(folder)
     with tempfile.TemporaryDirectory() as first:
         for file, written in ((WEIGHTS, content), (CONFIG, config.as_json())):
             _write(Path(first), file, written)
@@ -267,8 +290,10 @@ def publish(args: Args) -> Path:
     film = _film(args, state["args"], folder)
     (folder / CURVE).unlink(missing_ok=True)
     curve = plot([args.run], folder / CURVE) > 0
-    card = card_of(config, args.run, state["args"], name=args.push or str(folder), film=film,
-                   curve=curve)  # fmt: skip
+    card = card_of(
+        config, args.run, state["args"], digest_of(state), name=args.push or folder.name,
+        film=film, curve=curve,
+    )  # fmt: skip
     _write(folder, CARD, card.encode())
     sys.stdout.write(f"The policy is in {folder}.\n")
     if api is not None:

@@ -267,10 +267,11 @@ class Args:
                 f"got {self.num_envs}"
             )
         layout.check_envs(world_size, self.num_envs)
-        if self.env_groups > self.num_envs // world_size:
+        fewest = layout.fewest_envs(world_size, self.num_envs)
+        if self.env_groups > fewest:
             raise InvalidValue(
-                "expected env_groups to be at most the envs of a process "
-                f"({self.num_envs // world_size}), got {self.env_groups}"
+                f"expected env_groups to be at most the envs of a process ({fewest}), got "
+                f"{self.env_groups}"
             )
         if self.emulator != "cule" and (self.env_groups > 1 or self.env_device):
             raise InvalidValue(

@@ -28,7 +28,7 @@ from cule.train.lowering.attributes import Attributes
 from cule.train.lowering.lower import lower
 from cule.train.lowering.making import make_algorithm
 from cule.train.lowering.method_checks import check_learning
-from cule.train.lowering.networks import Optimizers, by_name, make_networks
+from cule.train.lowering.networks import Optimizers, by_name, load_optimizer, make_networks
 from cule.train.lowering.sandbox import Sandbox
 from cule.train.lowering.settings_read import Make
 from cule.train.plan import annotate
@@ -144,7 +144,7 @@ class Trainer:
                 f"{len(self.learners)}"
             )
         lowered, processes, envs = self.lowered, self.processes, self.args.num_envs
-        connections = Connections(processes, asynchronous=self.staleness.ahead > 1)
+        connections = Connections(processes)
         if processes.does_both:
             return None
         networks = {lowered.actors[name].name: net for name, net in self.nets.acting.items()}
@@ -390,7 +390,7 @@ class Trainer:
         saved = [objects[names[id(learner)]] for learner in self.learners]
         self.nets.load_state_dict(state["networks"], saved[0]["weights"])
         for learner, its in zip(self.learners, saved, strict=True):
-            learner.optimizer.load_state_dict(its["optimizer"])
+            load_optimizer(learner.optimizer, its["optimizer"])
         self.attributes.load_state_dict(state["attributes"])
 
     def close(self) -> None:

@@ -44,7 +44,8 @@ config = {
     "truncate_grads": True, "clip_value": False, "normalize_advantage": True, "lr_schedule": None,
     "normalize_input": False, "score_to_win": 10**9, "max_epochs": max(1, args.steps // 32),
     "reward_shaper": {"scale_value": 1.0}, "device": args.device, "device_name": args.device,
-    "train_dir": tempfile.mkdtemp(), "ppo": True, "print_stats": False, "torch_compile": False,
+    "train_dir": tempfile.mkdtemp(dir="."), "ppo": True, "print_stats": False,
+    "torch_compile": False,
     "save_best_after": 10**9, "save_frequency": 0,
 }  # fmt: skip
 runner = Runner()

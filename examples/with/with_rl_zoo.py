@@ -15,7 +15,7 @@ settings = (f"n_envs:{args.num_envs}", "n_steps:32", f"batch_size:{32 * args.num
 sys.argv = [
     "train", "--algo", "ppo", "--env", name, "--gym-packages", cule.__name__, "-n",
     str(args.num_envs * args.steps), "--device", args.device, "--eval-freq", "-1",
-    "--log-folder", tempfile.mkdtemp(), "-params", *settings, "n_epochs:1",
+    "--log-folder", tempfile.mkdtemp(dir="."), "-params", *settings, "n_epochs:1",
 ]  # fmt: skip
 with measuring("rl_zoo3", args):
     train()

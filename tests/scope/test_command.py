@@ -265,6 +265,14 @@ def test_cost_is_found_by_the_operations_that_say_most_of_it(cost):
     assert fit_operations(without, with_calls, Costs(annotation=1_000), "activities") is None
 
 
+def test_operations_of_no_length_say_nothing_of_a_cost():
+    empty = process(1_000, marks((10, 10, "nothing")))
+    assert fit_operations([empty], [empty], Costs(operator=1_000), "activities") is None
+    short = process(1_000, marks((10, 12, "short")), [Call(10, 12, "backend", "aten::add")])
+    bare = process(1_000, marks((10, 10, "short")))
+    fit_operations([bare] * 3, [short] * 3, Costs(operator=1_000), "activities")
+
+
 def test_noise_is_that_of_the_changes_within_turns():
     """A machine that becomes slower from turn to turn is not noise."""
     before = [1.0, 2.0, 4.0, 8.0]

@@ -176,3 +176,12 @@ def test_layout_of_other_processes(text, size, told):
 def test_instances_and_envs_that_cannot_be(make, told):
     with pytest.raises(ValueError, match=re.escape(told)):
         make()
+
+
+def test_fewest_envs_of_those_who_act():
+    mixed = Layout.parse("2act@0+learn@0+both@1")
+    assert [len(its) for its in mixed.envs(4, 12)] == [0, 6, 3, 3]
+    assert mixed.fewest_envs(3, 12) == 3
+    assert Layout().fewest_envs(2, 12) == 6
+    assert Layout.decoupled([0, 1], [2]).fewest_envs(2, 12) == 6
+    assert Layout.staggered(2).fewest_envs(4, 12) == 3

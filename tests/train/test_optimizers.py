@@ -10,6 +10,7 @@ from torch import nn
 
 pytest.importorskip("triton")
 
+from cule.train.lowering.networks import load_optimizer
 from cule.train.nn import optimizers
 from cule.train.nn.models import ActorCritic
 from cule.train.nn.weights import Weights
@@ -98,3 +99,17 @@ def test_parameters_that_are_no_vector_are_torchs(monkeypatch):
     assert optimizer._vectors is None
     optimizer.step()
     assert all(torch.allclose(p, torch.full_like(p, 1 - RATE)) for p in parameters)
+
+
+def test_an_optimizer_goes_on_on_another_kind_of_device():
+    """A state of a GPU says that a CUDA graph can hold a step, which a CPU's optimizer refuses."""
+    weight = torch.nn.Parameter(torch.ones(3))
+    weight.grad = torch.ones(3)
+    one, other = (torch.optim.Adam([weight], lr=0.1) for _ in range(2))
+    one.step()
+    state = one.state_dict()
+    state["param_groups"][0]["capturable"] = True
+    load_optimizer(other, state)
+    assert not other.param_groups[0]["capturable"]
+    other.step()
+    assert other.state[weight]["step"] == 2

@@ -10,10 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from published_runs import published, run_of_a2c
+from published_runs import CPU, published, run_of_a2c
 
 from cule import train
 from cule.train import publish
+from cule.train.checkpoints.checkpoint import newest
+from cule.train.evaluate.policies import digest_of
 from cule.train.published import card
 from cule.train.published.config import CONFIG, OUTPUTS, WEIGHTS, read_config
 from examples.atari57 import agent
@@ -42,7 +44,7 @@ def evaluated(run, **more):
     row = {"game": config.game, "algorithm": config.algorithm, "frames": config.frames,
            "seed": config.seed, "system": "ale-py", "sticky": 0.0, "noops": 30, "episodes": 100,
            "greedy": False, "max_frames": 108_000, "full_action_space": False, "score": 12.5,
-           "score_deviation": 3.25}  # fmt: skip
+           "score_deviation": 3.25, "networks": digest_of(newest(run, CPU))}  # fmt: skip
     return row | more
 
 
@@ -54,6 +56,8 @@ def test_a_card_has_the_score_by_protocol_as_the_hub_reads_it(run):
         evaluated(run, sticky=0.25, noops=0, score=7.75),
         evaluated(run, frames=4, score=99.0),  # of an earlier checkpoint
         evaluated(run, score="high"),
+        evaluated(run, score=98.0, networks="of a training before, with other settings"),
+        evaluated(run, score=97.0, system=["ale-py"]),
     ]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (run / card.EVALUATIONS).write_text(lines)
@@ -90,22 +94,27 @@ def test_the_hubs_own_reader_takes_the_card(run):
 
 def test_a_card_without_a_score_says_so_and_shows_no_markup_of_files(run):
     config = read_config(run / "published")
-    hostile = dataclasses.replace(config, algorithm="<script>](x)\n# Title")
-    text = card.card_of(hostile, run, {"a": "`|\n<b>"}, name="there", film=False, curve=False)
+    hostile = dataclasses.replace(config, algorithm="<script>](x) # Title")
+    text = card.card_of(
+        hostile, run, {"model": "`|\n<b>", "token": "secret"}, "0", name='there"); evil("',
+        film=False, curve=False,
+    )  # fmt: skip
     assert "It was not evaluated." in text and "model-index" not in text
-    assert "<script>" not in text and "\n# Title" not in text and "`'/ <b>`" in text
+    assert "<script>" not in text and "`'/ <b>`" in text and "secret" not in text
+    assert r'cule.train.load("there\"); evil(\"")' in text
 
 
 @pytest.mark.parametrize("command, shown", [
     ("python -m a.b --folder '/home/me/my runs' --game pong", "`python -m a.b --game pong`"),
     ("python -m a.b --results=/home/me/rows --lag 1 --folder", "`python -m a.b --lag 1`"),
+    ("python /home/me/my.py --program=/home/me/b.py", "`python my.py --program=b.py`"),
     ("python 'a", "`not known`"),
 ])  # fmt: skip
 def test_a_card_names_no_places_on_its_authors_machine(run, tmp_path, command, shown):
     row = json.loads((run / "result.jsonl").read_text().splitlines()[-1])
     (tmp_path / "result.jsonl").write_text(json.dumps(row | {"command": command}) + "\n")
     config, settings = read_config(run / "published"), {"folder": "/home/me", "lag": 0}
-    text = card.card_of(config, tmp_path, settings, name="a/b", film=False, curve=False)
+    text = card.card_of(config, tmp_path, settings, "0", name="a/b", film=False, curve=False)
     assert f"- command: {shown}" in text and "/home/me" not in text and "- lag: `0`" in text
 
 
@@ -119,12 +128,25 @@ def test_a_film_and_a_curve_are_in_the_folder(run, tmp_path):
         f'<video controls src="{card.FILM}">' in text
         and (f"]({card.CURVE})" in text) == (out / card.CURVE).exists()
     )
-    given = tmp_path / "own.mp4"
+    given, other = tmp_path / "own.mp4", tmp_path / "another's.mp4"
     given.write_bytes(b"a film")
+    other.write_bytes(b"of another's")
+    (out / card.FILM).unlink()
+    (out / card.FILM).symlink_to(other)
     publish.publish(publish.Args(run, output=out, film=given))
+    assert (out / card.FILM).read_bytes() == b"a film" and other.read_bytes() == b"of another's"
+    publish.publish(publish.Args(run, output=out, film=out / card.FILM))
     assert (out / card.FILM).read_bytes() == b"a film"
     published(run, output=out)
     assert not (out / card.FILM).exists() and card.FILM not in (out / card.CARD).read_text()
+
+
+def test_what_is_in_a_folder_of_something_else_stays(run, tmp_path):
+    (tmp_path / card.CARD).write_text("mine")
+    with pytest.raises(ValueError, match=r"which has README\.md of something else"):
+        published(run, output=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [card.CARD]
+    assert (tmp_path / card.CARD).read_text() == "mine"
 
 
 @pytest.mark.parametrize("more, told", [
@@ -178,7 +200,7 @@ def test_a_policy_is_pushed_as_the_user_who_is_logged_in(run, hub, tmp_path, cap
     assert 'cule.train.load("someone/pong")' in (folder / card.CARD).read_text()
     hub.refuses = True
     with pytest.raises(ValueError, match="expected the Hugging Face Hub to take someone/pong, got: "
-                       "403 Forbidden"):  # fmt: skip
+                       "OSError: 403 Forbidden"):  # fmt: skip
         published(run, output=tmp_path / "out", push="someone/pong")
     hub.token = None
     with pytest.raises(ValueError, match="expected a user who is logged in to the Hugging"):

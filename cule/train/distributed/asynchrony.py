@@ -62,7 +62,7 @@ def iterations_ahead(
 
 
 class Staleness:
-    """How much older than the learning networks the policies were that played, in iterations.
+    """How many iterations older a policy is than the networks that first learn from what it plays.
 
     Args:
         algorithm, learning, limit, num_envs: as of `iterations_ahead`, which see for errors, too.

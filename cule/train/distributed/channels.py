@@ -97,14 +97,13 @@ class MessageOut:
         rank: the process that gets the parcels.
         slots: parcels that can be on their way.
         announces: each message is announced, so that the other end can ask whether it has come.
-        group: the processes whose messages are in order with these; None: all.
     """
 
     def __init__(
         self, like: Sequence[Like], device: torch.device, rank: int, slots: int,
-        announces: bool, group: Any = None,
+        announces: bool,
     ):  # fmt: skip
-        self.rank, self.announces, self.group = rank, announces, group
+        self.rank, self.announces = rank, announces
         self.parcels = [Parcel(like, device) for _ in range(slots)]
         self._under_way: list[list[dist.Work]] = [[] for _ in self.parcels]
         self._sign = torch.zeros(1, dtype=torch.uint8)
@@ -120,7 +119,7 @@ class MessageOut:
     def send(self) -> None:
         """See Outbox."""
         buffer = self.parcels[self._slot].buffer
-        works = [_started(dist.isend(buffer, self.rank, self.group))]
+        works = [_started(dist.isend(buffer, self.rank))]
         if self.announces:
             works.append(_started(dist.isend(self._sign, self.rank, tag=ANNOUNCED)))
         self._under_way[self._slot] = works
@@ -138,14 +137,12 @@ class MessageIn:
         device: the device of the tensors.
         rank: the process that sends the parcels.
         announced: each message is announced.
-        group: as of MessageOut.
     """
 
     def __init__(
-        self, like: Sequence[Like], device: torch.device, rank: int, announced: bool,
-        group: Any = None,
+        self, like: Sequence[Like], device: torch.device, rank: int, announced: bool
     ):  # fmt: skip
-        self.rank, self.group = rank, group
+        self.rank = rank
         self.parcel = Parcel(like, device)
         self._signs: deque[Future[Any]] = deque()
         self._thread = ThreadPoolExecutor(1, "messages") if announced else None
@@ -165,7 +162,7 @@ class MessageIn:
         """See Inbox."""
         if self._thread is not None:
             self._signs.popleft().result()
-        _started(dist.irecv(self.parcel.buffer, self.rank, self.group)).wait()
+        _started(dist.irecv(self.parcel.buffer, self.rank)).wait()
         return self.parcel
 
 

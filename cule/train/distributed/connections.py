@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import torch.distributed as dist
 
 from cule.train.distributed.channels import (
     Inbox,
@@ -15,9 +14,9 @@ from cule.train.distributed.channels import (
     Outbox,
     bytes_of,
 )
-from cule.train.distributed.process_group import ProcessGroup, timeout_now
+from cule.train.distributed.process_group import ProcessGroup
 from cule.train.distributed.ranks import machine
-from cule.train.distributed.shared_memory import MemoryIn, MemoryOut
+from cule.train.distributed.shared_memory import HOST, MemoryIn, MemoryOut
 
 
 class Connections:
@@ -28,19 +27,14 @@ class Connections:
 
     Args:
         processes: this process among the others.
-        asynchronous: whether networks are sent in another order than steps.
 
     Attributes:
         bytes: of the messages' buffers that this process has, on its device.
     """
 
-    def __init__(self, processes: ProcessGroup, *, asynchronous: bool = False):
+    def __init__(self, processes: ProcessGroup):
         self.device, self.rank, self.bytes = processes.device, processes.rank, 0
         self.places = processes.gather(_place(processes.device))
-        # NCCL's messages between two processes of a group have one order on both sides.
-        self._apart = None
-        if asynchronous and self.device.type == "cuda":
-            self._apart = dist.new_group(backend="nccl", timeout=timeout_now())
 
     def share_memory(self, rank: int) -> bool:
         """Whether this process shares memory with another one."""
@@ -58,19 +52,29 @@ class Connections:
             announces: the other end asks whether a message has come.
         """
         shared = self.share_memory(rank)
-        self.bytes += (slots + shared) * bytes_of(like)
         if shared:
+            self.bytes += (slots + 1) * bytes_of(like)
             return MemoryOut(like, self.device, rank, slots)
-        group = self._apart if announces else None
-        return MessageOut(like, self.device, rank, slots, announces, group)
+        device = self._way(announces)
+        self.bytes += slots * bytes_of(like) * (device == self.device)
+        return MessageOut(like, device, rank, slots, announces)
 
     def inbox(self, like: Sequence[Like], rank: int, *, announced: bool = False) -> Inbox:
         """The end of a channel that receives; see `outbox`."""
         if self.share_memory(rank):
             return MemoryIn(like, self.device, rank)
-        self.bytes += bytes_of(like)
-        group = self._apart if announced else None
-        return MessageIn(like, self.device, rank, announced, group)
+        device = self._way(announced)
+        self.bytes += bytes_of(like) * (device == self.device)
+        return MessageIn(like, device, rank, announced)
+
+    def _way(self, announced: bool) -> torch.device:
+        """From which memory messages are sent.
+
+        Who sends an announced one does not wait for the other end, as NCCL does: its first message
+        between two processes, and one that does not fit into its buffers, needs both at once, and
+        in one order with all others. So these go by way of the host.
+        """
+        return HOST if announced else self.device
 
 
 def _place(device: torch.device) -> str:

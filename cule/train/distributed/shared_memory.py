@@ -51,6 +51,11 @@ class _Memory:
         """Moves on to the next parcel."""
         self.slot = (self.slot + 1) % len(self.parcels)
 
+    def next_is_written(self) -> bool:
+        """Whether the other end's stream has written the next parcel, once it says that it will."""
+        place = (self.slot + 1) % len(self.parcels)
+        return not self.events or bool(self.events[place][0].query())
+
     def record(self, kind: int) -> None:
         """Notes that the current stream has written (0) or read (1) the parcel."""
         if self.events:
@@ -148,7 +153,7 @@ class MemoryIn:
         """See Inbox."""
         poll = select.poll()
         poll.register(self._sent, select.POLLIN)
-        return bool(poll.poll(0))
+        return bool(poll.poll(0)) and self.memory.next_is_written()
 
     def receive(self) -> Parcel:
         """See Inbox."""

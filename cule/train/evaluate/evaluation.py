@@ -28,7 +28,7 @@ from cule.train.checks import MAX_SEED, within
 from cule.train.distributed.die_with_parent import die_with_parent
 from cule.train.envs.emulator import in_parts
 from cule.train.evaluate.evaluator import MAX_EPISODES, NOOPS, Evaluator, groups_of
-from cule.train.evaluate.policies import full_actions_of, load_policy, policy_of
+from cule.train.evaluate.policies import digest_of, full_actions_of, load_policy, policy_of
 from cule.train.evaluate.policy import Policy
 from cule.train.logs.rows import append_row, row_of
 
@@ -225,7 +225,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
             frames=state["frames"],
             sticky=sticky, noops=args.noops, greedy=args.greedy, episodes=args.episodes,
             max_frames=args.max_frames, full_action_space=full_actions_of(state),
-            eval_seed=args.seed,
+            eval_seed=args.seed, networks=digest_of(state),
             score=float(scores.mean()), score_deviation=float(scores.std()),
             score_min=float(scores.min()), score_max=float(scores.max()),
         )  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from cule.train.algorithm import Algorithm, Context
 from cule.train.checkpoints import checkpoint
 from cule.train.evaluate.policy import Policy, policy_from
 from cule.train.import_path import find, settings_from
+from cule.train.layout import Layout
 from cule.train.lowering.attributes import Attributes
 from cule.train.lowering.networks import by_name
 from cule.train.nn.models import to_channels_last
@@ -51,7 +54,8 @@ def policy_of(
     """
     kind = find(state["program"], Algorithm, programs)
     settings = settings_from(find(state["settings"], Args, programs), state["args"])
-    settings.on(device).check(1)
+    # One process evaluates, whatever the training's layout was.
+    replace(settings.on(device), layout=str(Layout()), max_staleness=None).check(1)
     _check_actions(state)
     algorithm = kind(settings, Context(device, state["num_actions"]))
     nets = {
@@ -104,6 +108,16 @@ def load_policy(
             f"{' and no '.join(lacking)}"
         )
     return policy, state
+
+
+def digest_of(state: dict[str, Any]) -> str:
+    """A word that tells a checkpoint's networks from all others: a SHA-256, in hexadecimal."""
+    digest = hashlib.sha256()
+    for name, tensors in sorted(state["trainer"]["networks"].items()):
+        for key, value in tensors.items():
+            digest.update(f"{name}.{key}".encode())
+            digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def full_actions_of(state: dict[str, Any]) -> bool:

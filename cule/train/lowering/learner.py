@@ -16,6 +16,7 @@ from cule.train.lowering import chunks
 from cule.train.lowering.learning_checks import check_priorities
 from cule.train.lowering.loss_probe import LossProbe
 from cule.train.lowering.method_checks import check_loss, check_norm
+from cule.train.lowering.networks import load_optimizer
 from cule.train.lowering.parts import Parts
 from cule.train.lowering.reading_ahead import ReadingAhead
 from cule.train.lowering.sandbox import unchanged
@@ -248,7 +249,7 @@ class Learner:
         """Restores what state_dict() returned."""
         if not self.name:
             self.weights.load_state_dict(state["weights"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        load_optimizer(self.optimizer, state["optimizer"])
         self.turn.copy_(state["turn"])
         self.metrics.copy_(state["metrics"])
 

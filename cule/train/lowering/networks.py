@@ -145,6 +145,15 @@ def _optimizer_of(
     return optimizer
 
 
+def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Restores an optimizer's state, which may be of another kind of device."""
+    groups = [
+        {**theirs, "capturable": own["capturable"]} if "capturable" in own else theirs
+        for own, theirs in zip(optimizer.param_groups, state["param_groups"], strict=False)
+    ]
+    optimizer.load_state_dict({**state, "param_groups": groups})
+
+
 class Optimizers:
     """The optimizers of a training: one of all weights, or one for each learning's.
 

@@ -5,6 +5,7 @@ Its head is YAML, of which JSON is a part: https://huggingface.co/docs/hub/model
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shlex
@@ -20,18 +21,26 @@ from cule.train.evaluate.evaluator import NOOPS
 from cule.train.logs.log import RESULT
 from cule.train.logs.rows import is_result
 from cule.train.published.config import Config
+from cule.train.settings import Args
 
 CARD, CURVE, FILM = "README.md", "curve.png", "replay.mp4"
 EVALUATIONS = "evaluations.jsonl"
 # Settings that name places on the machine of the training.
 PLACES = ("folder", "results", "explain_picture")
+# Those of cule.train; what a user's own settings say may be secret.
+SHOWN = {field.name for field in dataclasses.fields(Args)} - {*PLACES}
 # Numbers in the row of an evaluation.
 EVALUATED = ("sticky", "noops", "episodes", "score", "score_deviation", "max_frames")
 Row = Mapping[str, Any]
 
 
-def evaluations_in(run: Path, config: Config) -> list[Row]:
+def evaluations_in(run: Path, config: Config, digest: str) -> list[Row]:
     """The rows of a policy's evaluations, each protocol's newest; of the training, if those lack.
+
+    Args:
+        run: the run's folder.
+        config: what the policy is.
+        digest: of its checkpoint's networks, which its evaluations name.
 
     Raises:
         OSError: a file cannot be read.
@@ -39,7 +48,8 @@ def evaluations_in(run: Path, config: Config) -> list[Row]:
     path, by_protocol = run / EVALUATIONS, {}
     row: Row | None
     for row in read_rows(path) if path.exists() else ():
-        if _is_of(row, config) and are_numbers(row, EVALUATED):
+        mine = _is_of(row, config) and row.get("networks") == digest
+        if mine and isinstance(row.get("system"), str) and are_numbers(row, EVALUATED):
             by_protocol[_protocol_of(row)] = row
     if by_protocol:
         return list(by_protocol.values())
@@ -81,7 +91,7 @@ def protocol_text(row: Row) -> str:
     words.append(f"fewer than {row['noops']:g} no-ops" if row["noops"] else "no no-ops")
     words += ["all 18 actions"] if row.get("full_action_space") else []
     words += ["most probable actions"] if row.get("greedy") else []
-    return f"{', '.join(words)}, on {row.get('system')}"
+    return f"{', '.join(words)}, on {_plain(row.get('system'))}"
 
 
 def head_of(config: Config, evaluations: Sequence[Row]) -> str:
@@ -119,11 +129,17 @@ def _without_places(command: str) -> str:
         for word in words:
             name = word.partition("=")[0].removeprefix("--").replace("-", "_")
             if name not in PLACES:
-                kept.append(word)
+                kept.append(_last_part(word))
             elif "=" not in word:
                 next(words, None)
         return shlex.join(kept)
     return "not known"
+
+
+def _last_part(word: str) -> str:
+    """A word of a command; of an absolute path, with or without an option, the last part."""
+    option, given, path = word.rpartition("=")
+    return f"{option}{given}{Path(path).name}" if path.startswith(("/", "~")) else word
 
 
 def _code(text: Any) -> str:
@@ -132,14 +148,16 @@ def _code(text: Any) -> str:
 
 
 def card_of(
-    config: Config, run: Path, settings: Mapping[str, Any], *, name: str, film: bool, curve: bool
-) -> str:
+    config: Config, run: Path, settings: Mapping[str, Any], digest: str, *, name: str, film: bool,
+    curve: bool,
+) -> str:  # fmt: skip
     """The text of README.md.
 
     Args:
         config: what the policy is.
         run: the run's folder, with rows of evaluations and results.
-        settings: of the training.
+        settings: of the training; those that cule.train itself has are shown.
+        digest: of the checkpoint's networks.
         name: by which the policy is loaded: a folder, or an id of the Hub.
         film: whether there is a film.
         curve: whether there is a curve.
@@ -147,7 +165,7 @@ def card_of(
     Raises:
         OSError: a file cannot be read.
     """
-    evaluations, result = evaluations_in(run, config), result_of(run, config)
+    evaluations, result = evaluations_in(run, config, digest), result_of(run, config)
     own = ", network=MyNetwork" if config.network == "own" else ""
     pictures = [f'<video controls src="{FILM}"></video>'] if film else []
     pictures += [f"![Scores in the training]({CURVE})"] if curve else []
@@ -173,7 +191,7 @@ def card_of(
         "## Score", "", *scores, "",
         "## Use", "",
         "```python", "import cule.train", "",
-        f'policy = cule.train.load("{name}"{own})',
+        f"policy = cule.train.load({json.dumps(name)}{own})",
         "env = policy.make_env(num_envs=8)",
         "observations, info = env.reset(seed=0)",
         "for _ in range(1000):",
@@ -183,7 +201,7 @@ def card_of(
         *(f"- {label}: {_code(value)}" for label, value in facts.items()), "",
         "<details><summary>All settings</summary>", "",
         *(f"- {_plain(key)}: {_code(value)}" for key, value in sorted(settings.items())
-          if key not in PLACES), "",
+          if key in SHOWN), "",
         "</details>", "",
     ])  # fmt: skip
 

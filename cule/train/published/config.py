@@ -26,7 +26,7 @@ from cule.train.nn.models import MAX_WIDTH, ActorCritic, ModelName, QNetwork
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FORMAT = 1
-MOST_BYTES = 1 << 20
+MOST_BYTES, MOST_CHARACTERS = 1 << 20, 200
 # Keywords of AtariEnv: what all trainings see.
 OBSERVATIONS: dict[str, Any] = {
     "frameskip": FRAMESKIP, "stack_num": STACK, "img_height": 84, "img_width": 84,
@@ -122,6 +122,8 @@ class Config:
             raise InvalidValue("expected no layer_norm with the model impala, got it")
         if self.layer_norm and self.network != "q-network":
             raise InvalidValue(f"expected layer_norm with a q-network only, got {self.network}")
+        if not self.algorithm.isprintable() or len(self.algorithm) > MOST_CHARACTERS:
+            raise InvalidValue(f"expected an algorithm's name, got {shown(self.algorithm)}")
         at_least(0, self, "frames")
         within(0, MAX_SEED, self, "seed")
         if not re.fullmatch(r"[0-9a-f]{64}", self.sha256):

@@ -102,7 +102,8 @@ def load_weights(path: Path, sha256: str, net: nn.Module) -> None:
                 for name, one in slices.items()
             }
             _check(path, shapes, net)
-            state = {name: file.get_tensor(name) for name in shapes}
+            # Copies: the tensors themselves would be the file, which may change.
+            state = {name: file.get_tensor(name).clone() for name in shapes}
     except package.SafetensorError as problem:
         raise InvalidValue(
             f"expected a file of safetensors at {path}, got something else: {problem}"

@@ -99,7 +99,8 @@ class Opening:
         free = FREE - {"total_frames"} if self.args.anneals else FREE
         free = free | {"layout", "max_staleness", "reduction"} if self.deals else free
         # Older checkpoints do not say how gradients were averaged: as suited the layout.
-        saved, now = {"reduction": None, **self.state["args"]}, as_saved(self.args)
+        earlier = {"reduction": None, "max_staleness": None}
+        saved, now = {**earlier, **self.state["args"]}, as_saved(self.args)
         # What the checkpoint's settings mean today: a setting may have got another name.
         known = {name: was for name, was in saved.items() if name in now}
         before = saved | as_saved(settings_from(type(self.args), known))
