@@ -27,7 +27,6 @@ PATCH_BYTES: int
 MAX_START_STATES: int
 STEP_OPTIONS: tuple[str, ...]
 ELAPSED_BYTE: int
-HELD_ACTION_BYTE: int
 RANDOM_BYTES: tuple[int, ...]
 FRONT_BYTE: int
 PREDECODED: dict[str, int]
@@ -146,6 +145,7 @@ class Batch:
     strengths_b: int
     patches: int
     repeated: int
+    played: int
     observations: int
     final_observations: int
     rewards: int

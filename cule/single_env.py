@@ -139,7 +139,7 @@ class SingleAtariEnv(gymnasium.Env):
             render_mode=render_mode, **options,
         )  # fmt: skip
         self._guard = _core.Guard()
-        self._terminated = self._truncated = False
+        self._terminated = self._truncated = self._over = False
         self._last: tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None = None
         self._console = OneConsole(self.env)
         self.ale = self._make_ale(float(repeat_action_probability))
@@ -148,8 +148,8 @@ class SingleAtariEnv(gymnasium.Env):
 
     def _make_ale(self, probability: float) -> AleView:
         actions = Actions(
-            lambda: (self._terminated, self._truncated), self.restore_state, self._act, self._load,
-            self.reset,
+            lambda: (self._terminated, self._truncated), lambda: self._over, self.restore_state,
+            self._act, self._load, self.reset,
         )  # fmt: skip
         settings = AleSettings(
             repeat_action_probability=probability, max_num_frames_per_episode=self._max_frames
@@ -217,7 +217,7 @@ class SingleAtariEnv(gymnasium.Env):
 
     def _begin(self, frames: int) -> None:
         """Notes that an episode begins, after some frames that count."""
-        self._terminated = self._truncated = False
+        self._terminated = self._truncated = self._over = False
         # AtariEnv counts an episode's frames from here on.
         self.env.engine.batch.max_frames = max(1, self._max_frames - frames)
 
@@ -245,6 +245,7 @@ class SingleAtariEnv(gymnasium.Env):
         """The env's results of a step or frame, which are also kept."""
         observations, rewards, ends, cuts, infos = results
         self._terminated, self._truncated = bool(ends[0]), bool(cuts[0])
+        self._over = bool(infos["game_over"][0])
         self._last = (
             self._observation(observations),
             float(rewards[0]),
@@ -311,4 +312,4 @@ class SingleAtariEnv(gymnasium.Env):
     def restore_state(self, state: State) -> None:
         """Puts a state from clone_state back; `ale.lives()` is right after the next step."""
         self.env.restore_state(state)
-        self._terminated = self._truncated = False
+        self._terminated = self._truncated = self._over = False

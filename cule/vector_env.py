@@ -291,7 +291,7 @@ class AtariEnv(VectorEnv):
             step began one, as SAME_STEP does after a game's end, and NEXT_STEP a step later. With
             sticky actions also int32: `repeated_frames`, in how many of its frames the step held an
             earlier action before it played the given one; and `played_action`, the number (see
-            cule.ACTIONS) of the action that its last frame played.
+            cule.ACTIONS) of the action that its last frame played. They are 0 if it played none.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.

@@ -274,7 +274,6 @@ void bind_constants(py::module_& m) {
   m.attr("PICTURE_ROWS") = Pictures::kRows;
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
   m.attr("ELAPSED_BYTE") = offsetof(EnvRecord, env) + offsetof(EnvState, elapsed_frames);
-  m.attr("HELD_ACTION_BYTE") = offsetof(EnvRecord, env) + offsetof(EnvState, held_action);
   // Where the random numbers of resets and sticky actions go on.
   const size_t env_at = offsetof(EnvRecord, env), seed_at = env_at + offsetof(EnvState, seed);
   m.attr("RANDOM_BYTES") =

@@ -91,6 +91,8 @@ struct Use {
   /* In how many frames of the step sticky actions held an earlier action. */                      \
   ARRAY(int32_t, repeated, kStep, use.envs && b.options.repeat_action_probability > 0,             \
         b.num_envs)                                                                                \
+  /* Player A's action (0 to 17) in the last frame of the step, then too; 0 if it played none. */  \
+  ARRAY(int32_t, played, kStep, use.envs && b.options.repeat_action_probability > 0, b.num_envs)   \
   ARRAY(uint8_t, observations, kOutput, use.envs, b.num_envs, b.observation.stack,                 \
         b.observation.height, b.observation.width, b.observation.channels)                         \
   ARRAY(uint8_t, final_observations, kStep,                                                        \

@@ -11,11 +11,12 @@ namespace cule {
 struct alignas(8) Patch {
   uint8_t address, source, keep, add;
   uint8_t tested, least, most;
-  uint8_t every;  // in each so manieth frame of an episode; 0: the row is empty
+  uint8_t every;  // in every n-th frame of the episode; 0: the row is empty
 };
 static_assert(sizeof(Patch) == 8, "a patch must be one access to memory");
 
-// Whether it adds to what is in the byte. All others leave the same if they are applied twice.
+// Whether it adds to what is in the byte, so that it must not be applied once more between steps.
+// Patches that read each other's bytes in a chain do advance once more there.
 CULE_INLINE bool accumulates(const Patch& patch) {
   return patch.source == patch.address && (patch.keep & patch.add) != 0;
 }

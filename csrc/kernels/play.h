@@ -72,12 +72,19 @@ CULE_INLINE PlayerAction player_b(const Batch& batch, size_t env) {
           batch.strengths_b ? batch.strengths_b[env] : 1.0f};
 }
 
+// With sticky actions: what the step's last frame has played, and how many held an earlier action.
+CULE_INLINE void report_actions(const Batch& batch, size_t env, uint32_t played, int32_t repeated) {
+  if (!batch.repeated) return;
+  batch.repeated[env] = repeated;
+  batch.played[env] = static_cast<int32_t>(played);
+}
+
 // For an env whose episode ended in an earlier step: the next one starts instead of this step.
 CULE_INLINE void play_nothing(const Batch& batch, size_t env, Restart restart) {
   batch.traces[env] = {0, 0, 0, plan_of(NewFrame::kNone), restart, 0, 0};
   batch.rewards[env] = batch.raw_rewards[env] = 0;
   batch.terminated[env] = batch.truncated[env] = batch.over[env] = batch.began[env] = 0;
-  if (batch.repeated) batch.repeated[env] = 0;
+  report_actions(batch, env, kNoop, 0);
 }
 
 // Applies the user's changes of RAM. Without any this is one test of a number.
@@ -174,7 +181,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
     stopped = game.terminal || state.elapsed_frames >= options.max_frames ||
               (options.episodic_life && life_lost);
   }
-  if (batch.repeated) batch.repeated[env] = repeated;
+  report_actions(batch, env, state.held_action[0], repeated);
   state.lives = lives;
   const Restart restart = restart_after(options, stopped, life_lost);
   state.over = static_cast<uint32_t>(restart);

@@ -23,7 +23,7 @@ from cule.env.keywords import refuse
 from cule.errors import InvalidType, InvalidValue
 from cule.vector_env import AtariEnv
 
-_RESERVED = {"output": "it gives JAX arrays"}
+_RESERVED = {"batch_size": "it steps all envs", "output": "it gives JAX arrays"}
 
 
 def to_jax(tensor: torch.Tensor) -> jax.Array:
@@ -69,7 +69,7 @@ class AtariJaxEnv:
         game: as AtariEnv's.
         num_envs: how many consoles.
         device: as AtariEnv's.
-        **options: AtariEnv's other keywords, except output.
+        **options: AtariEnv's other keywords, except batch_size and output.
 
     Attributes:
         env: the AtariEnv.

@@ -54,7 +54,8 @@ class Options:
     def of_starts(self) -> Options:
         """The options on which start states depend; all others have their defaults."""
         names = ["noop_max", "fire_reset", "action_space", "reset_pool_size"]
-        if EPISODE_STARTS[self.episode_start] != "ale":
+        # With "fire" a game starts as with "ale"; only a life starts in another way.
+        if EPISODE_STARTS[self.episode_start] not in ("ale", "fire"):
             names += ["episode_start", "life_loss_info", "frameskip", "maxpool"]
         return Options(**{name: getattr(self, name) for name in names})
 

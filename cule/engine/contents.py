@@ -30,10 +30,6 @@ class Contents:
         """(num_envs,) int32: the frames of each episode's steps, without its reset's no-ops."""
         return self.records()[:, _core.ELAPSED_BYTE // 4]
 
-    def held_actions(self) -> torch.Tensor:
-        """(num_envs,) int32: the action (see cule.ACTIONS) that the last frame played, a view."""
-        return self.records()[:, _core.HELD_ACTION_BYTE // 4]
-
     def screen(self, env: int) -> torch.Tensor:
         """One env's (height, 160) uint8 palette indices, as `screens` gives them."""
         word = int(self.records()[env, _core.FRONT_BYTE // 4])

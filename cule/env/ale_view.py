@@ -94,6 +94,7 @@ class Actions:
 
     Attributes:
         ended: whether the last step (terminated, truncated) the episode.
+        over: whether a reset has to follow; a lost life that is only reported does not end a game.
         restore: restores a state.
         act: plays a frame with an action and a paddle's strength; returns the reward.
         load: turns the console on, with a seed, the probability of sticky actions, and the frames
@@ -102,6 +103,7 @@ class Actions:
     """
 
     ended: Callable[[], tuple[bool, bool]]
+    over: Callable[[], bool]
     restore: Callable[[State], None]
     act: Callable[[int, float], int]
     load: Callable[[int | None, float, int], None]
@@ -163,7 +165,7 @@ class AleView:
             )
         reward = 0
         for _ in range(self._frame_skip):
-            if not self.game_over():
+            if not self._actions.over():
                 reward += self._actions.act(number, float(paddle_strength))
         return reward
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from gymnasium import error
 
+from cule import arguments
 from cule.env.consoles import HasConsoles
 from cule.env.flights import Flights
 from cule.env.outputs import Array, Step
@@ -40,13 +41,17 @@ class Batches:
 
         Raises:
             ValueError: there are options.
-            What AtariEnv.reset raises.
+            What AtariEnv.reset raises. Envs in flight then go on as they were.
         """
         if options:
             raise InvalidValue(
                 f"expected no options of reset with batch_size < num_envs, got {shown(options)}"
             )
+        self._env.consoles.check_open("reset")
+        if seed is not None:
+            arguments.seeds(seed, None, len(self._fresh))
         self._flights.settle()
+        self._received = None
         self._flights.reset(slice(None), seed, singly=True)
         self._fresh[:] = True
         observations, _, _, _, infos = self.receive("reset")
@@ -77,9 +82,15 @@ class Batches:
         """Waits for `batch_size` envs; returns their results, in the order in which they were done.
 
         Raises:
-            gymnasium.error.NoAsyncCallError: too few are in flight.
+            gymnasium.error.NoAsyncCallError: the envs that were received last have no actions yet,
+                or too few are in flight.
         """
         self._env.consoles.check_open(what)
+        if self._received is not None:
+            raise error.NoAsyncCallError(
+                f"expected actions for the batch that was received last before {what}(), got none",
+                "step",
+            )
         if self._flights.flying < self._size:
             raise error.NoAsyncCallError(
                 f"expected actions of {self._size} envs before {what}(), got those of "
@@ -90,7 +101,8 @@ class Batches:
         rows = torch.from_numpy(ids.astype(np.int64))
         observations, rewards, terminated, truncated, infos = self._flights.results(rows)
         played = torch.from_numpy(~self._fresh[ids])  # the others have what came before a reset
-        for values in (rewards, terminated, truncated, infos["raw_reward"]):
+        of_steps = [infos[name] for name in _OF_STEPS if name in infos]
+        for values in (rewards, terminated, truncated, *of_steps):
             values.mul_(played)
         infos |= {f"_{name}": torch.ones(len(ids), dtype=torch.bool) for name in infos}
         final = self._env.consoles.engine.tensors.get("final_observations")

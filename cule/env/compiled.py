@@ -91,7 +91,8 @@ class StepOp:
         """`AtariEnv.step` as a compiler traces it. In SAME_STEP it always gives `final_obs`.
 
         Raises:
-            ValueError: the env has output="numpy". And what `AtariEnv.step` raises.
+            ValueError: the env has output="numpy" or a smaller batch_size. And what `AtariEnv.step`
+                raises.
         """
         if self._consoles.closed:
             raise error.ClosedEnvironmentError("expected an open env, got step() after close()")
@@ -99,6 +100,11 @@ class StepOp:
             raise InvalidValue(
                 "expected an env with output='torch' under torch.compile, got "
                 f"output={self._output!r}"
+            )
+        if self._consoles.singly:
+            raise InvalidValue(
+                "expected an env that steps all envs under torch.compile, got one with "
+                f"{self._consoles.singly}"
             )
         device, outputs = self._ticket.device, self._consoles.outputs
         if not isinstance(actions, torch.Tensor):

@@ -19,7 +19,7 @@ from cule.env import settings
 from cule.env.inputs import Inputs
 from cule.env.lineup import choose_action_space, in_words, make_groups
 from cule.env.outputs import Array, Outputs, Step
-from cule.env.patches import Patches
+from cule.env.patches import Patches, patches_of
 from cule.env.rendering import RENDERERS
 from cule.errors import Failed
 from cule.rom import Game
@@ -43,6 +43,7 @@ class Consoles:
         outputs: makes the results of `reset` and `step`.
         patches: the changes of RAM before each frame.
         renderer: renders as `render_mode` asks.
+        singly: with a smaller `batch_size`, that and the number of envs in words; else "".
         started: whether the consoles have been reset, so that they can be stepped and looked at.
 
     Raises:
@@ -55,6 +56,8 @@ class Consoles:
     def __init__(self, games: Sequence[Game], checked: SimpleNamespace, guard: _core.Guard):
         groups, group_of_env = make_groups(games, checked.mode, checked.difficulty)
         space = choose_action_space(groups, checked.full_action_space or checked.continuous)
+        for group in groups:  # before a pool is emulated
+            patches_of(checked.patches, group.game)
         self.engine = Engine(
             groups, group_of_env, settings.step_options(checked, space), checked.device,
             settings.threads(checked), checked.translate, checked.multiprocessors, checked.progress,
@@ -64,6 +67,8 @@ class Consoles:
         self.patches.set(checked.patches, torch.arange(len(games), device=checked.device))
         self.guard, self.action_numbers = guard, action_numbers(groups[0].game, space)
         self._checked, self._process = checked, os.getpid()
+        size, count = checked.batch_size, len(games)
+        self.singly = f"batch_size={size} and {count} envs" if 0 < size < count else ""
         self.started = False
         title = f"cule: {in_words(games)}"
         self.renderer = RENDERERS[checked.render_mode](self.engine, title)
@@ -124,6 +129,12 @@ class Consoles:
         """
         self.check_open(what)
         if self.engine.in_flight:
+            if self.singly:
+                raise error.AlreadyPendingCallError(
+                    f"expected an env that steps all envs for {what}(), got one with {self.singly},"
+                    " of which some are in flight",
+                    what,
+                )
             raise error.AlreadyPendingCallError(
                 f"expected step_wait() after step_async(), got {what}() while a step is in flight",
                 what,
@@ -158,6 +169,11 @@ class Consoles:
         """The constructor's seed, or one at random."""
         if self._checked.seed is not None:
             return self._checked.seed
+        return self.drawn_seed()
+
+    @staticmethod
+    def drawn_seed() -> int:
+        """A seed at random."""
         return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
 
     def start(self) -> None:

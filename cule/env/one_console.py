@@ -64,6 +64,8 @@ class OneConsole:
             engine.step()
         finally:
             engine.batch.frameskip = frameskip
+            if action not in offered:
+                engine.tensors["action_ids"][index] = 0xFF
             if "strengths" in engine.tensors:
                 engine.tensors["strengths"][0] = 1
         return consoles.results()
@@ -82,9 +84,9 @@ class OneConsole:
         self._configure(Group(game, game.facts["default_mode"], 0))
         engine.batch.repeat_action_probability = probability
         if probability > 0 and "repeated" not in engine.tensors:
-            rows = torch.zeros(1, dtype=torch.int32, device=engine.device)
-            consoles.replace({"repeated": rows})
-        consoles.reset(None, consoles.first_seed() if seed is None else seed)
+            rows = torch.zeros((2, 1), dtype=torch.int32, device=engine.device)
+            consoles.replace({"repeated": rows[0], "played": rows[1]})
+        consoles.reset(None, consoles.drawn_seed() if seed is None else seed)
         booted, records = engine.boots[0].snapshot, engine.contents.records()
         words = torch.from_numpy(booted.record.view("int32")).to(engine.device)
         kept = [byte // 4 for byte in _core.RANDOM_BYTES]

@@ -53,7 +53,7 @@ class Outputs:
         }
         self._sticky = {}
         if "repeated" in tensors:  # with sticky actions
-            self._sticky["played_action"] = engine.contents.held_actions()
+            self._sticky["played_action"] = tensors["played"]
             self._sticky["repeated_frames"] = tensors["repeated"]
         self.everywhere = torch.ones(num_envs, dtype=torch.bool, device=device)
 

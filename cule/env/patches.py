@@ -49,7 +49,7 @@ def patches_of(given: Any, game: Game) -> list[Patch]:
 
 
 class Patches:
-    """The rows of a batch's patches, (rows, num_envs, 8) uint8. Without any there is no memory.
+    """The rows of a batch's patches, (rows, num_envs, 8) uint8; at first there are none.
 
     Args:
         engine: the engine that applies them.
@@ -57,6 +57,7 @@ class Patches:
 
     def __init__(self, engine: Engine):
         self._engine = engine
+        self._outgrown: list[torch.Tensor] = []  # earlier tables, which captured CUDA graphs read
 
     def set(self, given: Any, env_ids: torch.Tensor) -> None:
         """Replaces the patches of some envs.
@@ -75,11 +76,9 @@ class Patches:
             for number in groups.unique().tolist()
         }
         most = max(map(len, rows_of.values()), default=0)
-        if most > engine.batch.num_patches:
-            self._grow(most)
-        if not engine.batch.num_patches:
+        table = self._table(most)
+        if table is None:
             return
-        table = engine.tensors["patches"]
         fresh = torch.zeros((len(table), len(env_ids), _core.PATCH_BYTES), dtype=torch.uint8)
         numbers = groups.cpu()
         for number, rows in rows_of.items():
@@ -87,13 +86,19 @@ class Patches:
                 filled = torch.tensor(rows, dtype=torch.uint8)[:, None]
                 fresh[: len(rows), numbers == number] = filled
         table[:, env_ids] = fresh.to(table.device)
+        # Without any patches a step does not look for them. The table stays for the next ones.
+        engine.batch.num_patches = len(table) if bool(table.any()) else 0
 
-    def _grow(self, count: int) -> None:
-        """Makes room for `count` patches of each env."""
+    def _table(self, count: int) -> torch.Tensor | None:
+        """The table, with room for `count` patches of each env; None: there has never been one."""
         engine = self._engine
+        old = engine.tensors.get("patches")
+        if count <= (0 if old is None else len(old)):
+            return old
         shape = (count, engine.num_envs, _core.PATCH_BYTES)
         table = torch.zeros(shape, dtype=torch.uint8, device=engine.device)
-        if "patches" in engine.tensors:
-            table[: engine.batch.num_patches] = engine.tensors["patches"]
+        if old is not None:
+            table[: len(old)] = old
+            self._outgrown.append(old)
         engine.memory.place("patches", table)
-        engine.batch.num_patches = count
+        return table

@@ -83,7 +83,7 @@ def set_patches(env: HasConsoles, patches: Any, env_ids: Any = None) -> None:
     to its state: a state that is restored or copied to it goes on with them.
 
     A CUDA graph that has been captured applies what is set later, as long as no env gets more
-    patches than any had at the time.
+    patches than any had at the time. Otherwise it goes on with those that it had.
 
     Args:
         patches: None or []: none. A cule.Patch, the name of one of cule.modifications(game), or a

@@ -115,6 +115,11 @@ def _check_batch_size(checked: SimpleNamespace) -> None:
             f"expected output 'torch' or 'numpy' with batch_size < num_envs ({count}), as other "
             f"envs play on, got 'torch_shared' with {size}"
         )
+    if checked.autoreset_mode == AutoresetMode.DISABLED:
+        raise InvalidValue(
+            f"expected autoreset_mode NEXT_STEP or SAME_STEP with batch_size < num_envs ({count}), "
+            f"as reset resets all envs, got DISABLED with {size}"
+        )
     if checked.render_mode in ("human", "rgb_array_list"):
         raise InvalidValue(
             f"expected render_mode None, 'mosaic' or 'rgb_array' with batch_size < num_envs "

@@ -25,6 +25,8 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, Patch):
         return asdict(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     if hasattr(value, "tolist"):

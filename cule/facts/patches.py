@@ -40,34 +40,45 @@ class Patch:
     every: int = 1
 
     def __post_init__(self) -> None:
-        integer("a patch's address", self.address, 0, LAST_BYTE)
-        integer("a patch's value", self.value, -LARGEST, LARGEST)
-        integer("a patch's keep", self.keep, 0, LARGEST)
-        integer("a patch's every", self.every, 1, LARGEST)
+        plain: dict[str, Any] = {
+            "address": integer("a patch's address", self.address, 0, LAST_BYTE),
+            "value": integer("a patch's value", self.value, -LARGEST, LARGEST),
+            "keep": integer("a patch's keep", self.keep, 0, LARGEST),
+            "every": integer("a patch's every", self.every, 1, LARGEST),
+        }
         if self.source is not None:
-            integer("a patch's source", self.source, 0, LAST_BYTE)
+            plain["source"] = integer("a patch's source", self.source, 0, LAST_BYTE)
+            if not plain["keep"]:
+                raise InvalidValue(
+                    "expected keep with a source, as it says which of the source's bits count, got "
+                    f"source {self.source} and keep 0"
+                )
         if self.when is not None:
-            self._check_condition(self.when)
+            plain["when"] = self._condition(self.when)
+        for name, value in plain.items():  # numpy's integers and lists do not go into JSON or sets
+            object.__setattr__(self, name, value)
 
     @staticmethod
-    def _check_condition(when: Any) -> None:
+    def _condition(when: Any) -> When:
         if not isinstance(when, (tuple, list)) or len(when) != 3:
             raise InvalidType(
                 f"expected a patch's when to be (address, least, most), got {shown(when)}"
             )
         address, least, most = when
-        integer("the address of a patch's when", address, 0, LAST_BYTE)
-        integer("the least value of a patch's when", least, 0, LARGEST)
-        integer("the greatest value of a patch's when", most, 0, LARGEST)
+        address = integer("the address of a patch's when", address, 0, LAST_BYTE)
+        least = integer("the least value of a patch's when", least, 0, LARGEST)
+        most = integer("the greatest value of a patch's when", most, 0, LARGEST)
         if least > most:
             raise InvalidValue(
                 f"expected a patch's when to be (address, least, most) with least <= most, "
                 f"got {shown(when)}"
             )
+        return address, least, most
 
     @staticmethod
     def hold(address: int, value: int, *, when: When | None = None, every: int = 1) -> Patch:
         """The byte has this value, from 0 to 255."""
+        value = integer("a patch's value", value, 0, LARGEST)
         return Patch(address, value, when=when, every=every)
 
     @staticmethod

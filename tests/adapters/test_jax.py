@@ -131,6 +131,8 @@ def test_wrong_actions_and_keywords_are_refused(jax_device: str) -> None:
         TypeError, match="expected no output for AtariJaxEnv, as it gives JAX arrays, got 'numpy'"
     ):
         AtariJaxEnv("pong", 2, jax_device, output="numpy", **OPTIONS)
+    with pytest.raises(TypeError, match="expected no batch_size for AtariJaxEnv, as it steps all"):
+        AtariJaxEnv("pong", 2, jax_device, batch_size=1, **OPTIONS)
     env = AtariJaxEnv("pong", 2, jax_device, **OPTIONS)
     env.reset(seed=0)
     for actions in (jnp.zeros(2), [0.0, 0.0], "no"):

@@ -119,13 +119,18 @@ def test_step_gives_what_the_env_gives(grayscale: bool, device: str) -> None:
 
 @pytest.mark.parametrize(
     "option",
-    [{"output": "numpy"}, {"autoreset_mode": "NextStep"}, {"render_mode": "mosaic"}],
+    [
+        {"output": "numpy"},
+        {"autoreset_mode": "NextStep"},
+        {"render_mode": "mosaic"},
+        {"batch_size": 2},
+    ],
     ids=str,
 )
 def test_keywords_that_the_adapter_sets_are_refused(option: dict[str, Any]) -> None:
     (name,) = option
     with pytest.raises(
-        TypeError, match=f"^expected no {name} for AtariVecEnv, as .*, got '{option[name]}'$"
+        TypeError, match=f"^expected no {name} for AtariVecEnv, as .*, got {option[name]!r}$"
     ):
         make(**option)
 

@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from cule import _core
 from cule.adapters.ale import ALEInterface
 from cule.env.ale_settings import DEFAULTS
 from cule.env.ale_view import AleView
@@ -142,6 +143,50 @@ def test_env_s_own_interface_plays_as_ales() -> None:
             assert theirs.ale.act(action) == ours.ale.act(action)
         same(theirs.ale, ours.ale, frame)
     assert ours.ale.game_truncated()
+
+
+def test_an_action_that_the_env_does_not_offer_leaves_no_trace() -> None:
+    """FIRE is no action of Freeway, so resets do not press it, even if a frame has."""
+    env: Any = gymnasium.make("cule/FreewayPreprocessed-v5", reset_pool_size=0).unwrapped
+    found = []
+    for _ in range(2):
+        observation, _ = env.reset(seed=9)
+        found.append([observation, env.ale.getRAM(), env.ale.getScreen()])
+        env.ale.act(1)
+    for before, after in zip(*found, strict=True):
+        np.testing.assert_array_equal(after, before)
+
+
+def test_a_reported_life_does_not_end_the_game_for_act() -> None:
+    env: Any = gymnasium.make("cule/Breakout-v5", life_loss_info=True).unwrapped
+    env.reset(seed=SEED)
+    ended = False
+    for _ in range(400):
+        ended = env.step(1)[2]
+        if ended:
+            break
+    assert ended and env.ale.lives() == 4
+    before = env.ale.getFrameNumber()
+    env.ale.act(1)
+    assert env.ale.getFrameNumber() == before + 1
+    env.ale.setInt("max_num_frames_per_episode", 9)
+    env.ale.loadROM(path_of("breakout"))
+    env.ale.reset_game()
+    for _ in range(20):
+        env.ale.act(1)
+    assert env.ale.game_truncated() and env.ale.getEpisodeFrameNumber() == 9
+
+
+def test_each_rom_without_a_seed_has_another_one() -> None:
+    env: Any = gymnasium.make("cule/Pong-v5", seed=7).unwrapped
+    env.reset()
+    first, second = _core.RANDOM_BYTES[:2]
+    seeds = set()
+    for _ in range(3):
+        env.ale.loadROM(path_of("pong"))
+        record = env.env.engine.contents.records()[0].tolist()
+        seeds.add((record[first // 4], record[second // 4]))
+    assert len(seeds) == 3
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -33,7 +33,7 @@ def random_patch(rng: np.random.Generator) -> cule.Patch:
         return cule.Patch.copy(address, other, value % 3, when=when, every=every)
     if kind == 3:
         return cule.Patch.bits(address, int(rng.integers(0, 256)), value, when=when, every=every)
-    return cule.Patch(address, value, int(rng.integers(0, 256)), other, when, every)
+    return cule.Patch(address, value, max(1, int(rng.integers(0, 256))), other, when, every)
 
 
 class ByHand:

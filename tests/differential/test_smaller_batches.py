@@ -7,6 +7,7 @@ from typing import Any
 import ale_py
 import numpy as np
 import pytest
+import torch
 from gymnasium import error
 
 import cule
@@ -29,7 +30,7 @@ def of_all(mode: str) -> list[tuple[Any, ...]]:
     observations, info = env.reset(seed=SEED)
     nothing = np.zeros(NUM_ENVS, int)
     found: list[tuple[Any, ...]] = [(observations, nothing, nothing > 0, nothing > 0, info)]
-    for step in range(60):
+    for step in range(120):
         found.append(env.step(np.array([action_of(i, step) for i in range(NUM_ENVS)])))
     env.close()
     return found
@@ -47,7 +48,7 @@ def test_each_env_plays_as_with_all_others(mode: str, output: str) -> None:
     steps, ends = np.zeros(NUM_ENVS, int), 0
     observations, info = env.reset(seed=SEED)
     results: tuple[Any, ...] = (observations, [0] * SIZE, [False] * SIZE, [False] * SIZE, info)
-    while steps.min() < 18:
+    while steps.min() < 26:  # each env ends an episode
         infos = results[4]
         ids = np.asarray(infos["env_id"])
         assert ids.shape == (SIZE,) and len(set(ids)) == SIZE
@@ -65,7 +66,7 @@ def test_each_env_plays_as_with_all_others(mode: str, output: str) -> None:
         env.send([action_of(number, steps[number]) for number in ids])
         steps[ids] += 1
         results = env.recv()
-    assert ends > 2
+    assert ends >= NUM_ENVS
     env.close()
 
 
@@ -76,10 +77,11 @@ def started(**options: Any) -> cule.AtariEnv:
 
 
 def test_a_reset_ends_what_is_in_flight() -> None:
-    env = started()
+    env = started(repeat_action_probability=0.5)
     env.send([2, 2])
     Flights(env).settle()
-    for name in ("rewards", "raw_rewards", "terminated", "truncated"):  # as a step may leave them
+    left = ("rewards", "raw_rewards", "terminated", "truncated", "repeated", "played")
+    for name in left:  # as a step may leave them
         env.engine.tensors[name].fill_(1)
     observations, info = env.reset(seed=0)
     assert observations.shape == (2, 4, 84, 84) and "raw_reward" not in info
@@ -88,6 +90,8 @@ def test_a_reset_ends_what_is_in_flight() -> None:
         _, rewards, terminated, truncated, info = env.step([0, 0])
         new = [row for row, number in enumerate(info["env_id"].tolist()) if number not in seen]
         assert not any(rewards[row] or terminated[row] or truncated[row] for row in new)
+        for name in ("raw_reward", "repeated_frames", "played_action"):
+            assert not info[name][new].any()
         seen |= set(info["env_id"].tolist())
 
 
@@ -98,13 +102,19 @@ def test_calls_out_of_turn_are_refused() -> None:
         error.AlreadyPendingCallError, match="a batch to be received before actions"
     ):
         env.send([0, 0])
-    env.recv()
+    ids = env.recv()[4]["env_id"].tolist()
     with pytest.raises(
-        error.NoAsyncCallError, match=r"actions of 2 envs before recv\(\), got .* 1"
+        error.NoAsyncCallError, match=r"actions for the batch .* before recv\(\), got none"
     ):
         env.recv()
-    with pytest.raises(error.AlreadyPendingCallError):
-        env.get_ram()
+    for call in (
+        env.get_ram, env.render, lambda: env.set_ram(1, 1), lambda: env.set_patches(None),
+    ):  # fmt: skip
+        with pytest.raises(
+            error.AlreadyPendingCallError,
+            match=r"steps all envs for \w+\(\), got one with batch_size=2 and 3 envs, of which",
+        ):
+            call()
     with pytest.raises(ValueError, match=r"no options of reset with batch_size < num_envs, got"):
         env.reset(options={"reset_mask": np.array([True, False, False])})
     with pytest.raises(ValueError, match="no player_b_actions with batch_size < num_envs"):
@@ -113,7 +123,16 @@ def test_calls_out_of_turn_are_refused() -> None:
         cule.EpisodeStatistics(env)
     with pytest.raises(ValueError, match=r"actions"):
         env.step([0, 0, 0])
+    with pytest.raises(TypeError, match="expected seed to be an integer or one for each env"):
+        env.reset(seed="x")
+    for _ in range(4):  # the third is in flight as it was
+        ids += env.step([0, 0])[4]["env_id"].tolist()
+    assert set(ids) == {0, 1, 2}
     fresh = cule.AtariEnv("pong", 3, "cpu", batch_size=2, num_threads=1, reset_pool_size=1)
+    with pytest.raises(
+        error.NoAsyncCallError, match=r"actions of 2 envs before recv\(\), got .* 0"
+    ):
+        fresh.recv()
     with pytest.raises(error.ResetNeeded):
         fresh.step([0, 0])
 
@@ -123,6 +142,7 @@ def test_calls_out_of_turn_are_refused() -> None:
     [
         ({"batch_size": 4}, r"batch_size to be at most num_envs \(3\), got 4"),
         ({"batch_size": 2, "output": "torch_shared"}, "output 'torch' or 'numpy' with batch_size"),
+        ({"batch_size": 2, "autoreset_mode": "disabled"}, "NEXT_STEP or SAME_STEP with batch_size"),
         ({"batch_size": 2, "render_mode": "human"}, "as envs are at different steps, got 'human'"),
     ],
 )
@@ -131,3 +151,10 @@ def test_sizes_and_outputs_that_do_not_go_together_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         cule.AtariEnv("pong", 3, "cpu", **options)
+
+
+def test_a_compiled_step_is_refused() -> None:
+    env = started()
+    graph = torch.compile(lambda actions: env.step(actions), fullgraph=True, backend="eager")
+    with pytest.raises(Exception, match=r"all envs under torch.compile, got one with batch_size=2"):
+        graph(torch.zeros(2, dtype=torch.int64))

@@ -15,6 +15,20 @@ SEED, FRAMESKIP = 4, 3
 ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
 
 
+@pytest.mark.parametrize("name", ["breakout", "asterix"])
+def test_games_start_from_the_same_pool_as_in_ale(name: str) -> None:
+    found = []
+    for start in ("ale", "fire"):
+        env = cule.AtariEnv(
+            name, 4, "cpu", num_threads=1, output="numpy", episode_start=start, noop_max=9,
+            reset_pool_size=5, life_loss_info=True, frameskip=FRAMESKIP,
+        )  # fmt: skip
+        observations, info = env.reset(seed=SEED)
+        found.append([observations, env.get_ram(), env.get_screen(), info["episode_frame_number"]])
+    for ale, fire in zip(*found, strict=True):
+        np.testing.assert_array_equal(fire, ale)
+
+
 class Rules:
     """What is meant, around ale-py: whole grey screens, stacks of two, no no-ops."""
 

@@ -146,6 +146,40 @@ def test_a_captured_graph_applies_patches_that_are_set_later() -> None:
 
 
 @pytest.mark.gpu
+def test_an_older_graph_goes_on_with_its_patches() -> None:
+    env = make(4, "cuda", output="torch_shared", patches=Patch.hold(SCORE, 1), translate=False)
+    actions = torch.zeros(4, dtype=torch.int32, device="cuda")
+    env.step(actions)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        env.step(actions)
+    env.set_patches([HELD] * 9)
+    junk = [torch.full((4 * 8,), 255, dtype=torch.uint8, device="cuda") for _ in range(999)]
+    graph.replay()
+    assert scores(env) == [1] * 4 and len(junk) == 999
+    env.step(actions)
+    assert scores(env) == [7] * 4
+
+
+def test_without_patches_a_step_looks_for_none() -> None:
+    env = make(2, patches=HELD)
+    table = env.engine.tensors["patches"]
+    env.set_patches(None, [0])
+    assert env.engine.batch.num_patches == 1
+    env.set_patches(None, [1])
+    assert env.engine.batch.num_patches == 0
+    env.step([0, 0])
+    env.set_patches(HELD, [1])
+    assert env.engine.batch.num_patches == 1 and env.engine.tensors["patches"] is table
+    env.set_ram(SCORE, 0)
+    env.step([0, 0])
+    assert scores(env) == [0, 7]
+    env.set_patches([HELD, Patch.hold(BALL, 3)], [0])
+    env.step([0, 0])
+    assert scores(env) == [7, 7] and env.get_ram()[0, BALL] == 3
+
+
+@pytest.mark.gpu
 def test_a_gpu_patches_as_a_cpu_does() -> None:
     rng, found = np.random.default_rng(0), []
     patches = [
@@ -171,6 +205,17 @@ def test_spec_has_the_patches() -> None:
     )
     spec = gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json())
     assert json.dumps(spec.kwargs["patches"])
+    given: Any = [{"address": SCORE, "when": [BALL, 0, 9]}, Patch(np.int64(1), np.int64(2))]
+    mapped = cule.AtariEnv(
+        "pong", 1, "cpu", reset_pool_size=1,
+        patches=given,
+    )  # fmt: skip
+    assert mapped.spec is not None and json.dumps(mapped.spec.kwargs["patches"][0])
+    read = gymnasium.envs.registration.EnvSpec.from_json(mapped.spec.to_json())
+    assert read.kwargs["patches"][0] == {"address": SCORE, "when": [BALL, 0, 9]}
+    assert read.kwargs["patches"][1]["value"] == 2
+    listed: Any = [2, np.int64(3), 4]
+    assert hash(Patch(1, when=listed)) == hash(Patch(1, when=(2, 3, 4)))
     again = gymnasium.make_vec(spec).unwrapped
     table = env.unwrapped.engine.tensors["patches"]
     assert torch.equal(again.engine.tensors["patches"], table) and len(table) == 2
@@ -209,6 +254,7 @@ def test_wrong_patches_are_refused(patches: Any, exception: type[Exception], mes
         ({"address": 1, "every": 0}, ValueError, "every to be at least 1, got 0"),
         ({"address": 1, "keep": 1.0}, TypeError, "keep to be an integer, got 1.0"),
         ({"address": 1, "source": 200}, ValueError, "source to be at most 127, got 200"),
+        ({"address": 1, "source": 5}, ValueError, "keep with a source, .* source 5 and keep 0"),
         ({"address": 1, "when": (1, 2)}, TypeError, r"\(address, least, most\), got \(1, 2\)"),
         ({"address": 1, "when": (1, 3, 2)}, ValueError, r"with least <= most, got \(1, 3, 2\)"),
         ({"address": 1, "when": (1, 3, 256)}, ValueError, "greatest value .* most 255, got 256"),
@@ -219,6 +265,20 @@ def test_wrong_fields_are_refused(
 ) -> None:
     with pytest.raises(exception, match=message):
         Patch(**fields)
+
+
+def test_a_byte_is_held_at_what_it_can_be() -> None:
+    for value, message in ((-1, "value to be at least 0"), (256, "value to be at most 255")):
+        with pytest.raises(ValueError, match=message):
+            Patch.hold(3, value)
+
+
+def test_wrong_patches_are_refused_before_an_engine_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cule.env.consoles.Engine", None)
+    with pytest.raises(ValueError, match="a modification of 'breakout'"):
+        cule.AtariEnv(["pong", "breakout"], 2, "cpu", patches="up_drift")
 
 
 @pytest.mark.parametrize(

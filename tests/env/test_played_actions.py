@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import cule
 
 
 def make(device: str, **options: Any) -> cule.AtariEnv:
     return cule.AtariEnv(
-        "breakout", 6, device, output="numpy", reset_pool_size=2, noop_max=1,
-        max_num_frames_per_episode=100, use_fire_reset=False, full_action_space=True, **options,
+        "breakout", 6, device, output="numpy", reset_pool_size=2, full_action_space=True,
+        max_num_frames_per_episode=100, **{"use_fire_reset": False, "noop_max": 1} | options,
     )  # fmt: skip
 
 
@@ -37,6 +38,20 @@ def test_info_says_which_frames_held_an_earlier_action(device: str) -> None:
         np.testing.assert_array_equal(sticky.get_ram(), told.get_ram())
         seen |= set(repeated.tolist())
     assert seen == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("mode", ["same_step", "next_step"])
+def test_a_step_says_what_it_played_and_not_what_a_restart_did(mode: str, device: str) -> None:
+    """FIRE of a restart is not what the step played; a step that only resets has played nothing."""
+    env = make(device, repeat_action_probability=1e-9, autoreset_mode=mode, noop_max=3)
+    env.reset(seed=0)
+    ends = 0
+    for _ in range(60):
+        _, _, terminated, truncated, info = env.step([3] * 6)
+        nothing = info["new_game"] & ~(terminated | truncated)
+        np.testing.assert_array_equal(info["played_action"], np.where(nothing, 0, 3))
+        ends += int((terminated | truncated).sum())
+    assert ends == 12
 
 
 def test_info_is_there_with_sticky_actions_only() -> None:

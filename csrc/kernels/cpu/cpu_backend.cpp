@@ -306,10 +306,11 @@ void start_first_episode(const Batch& batch) {
 
 void start_pool_episode(const Batch& batch, int noops) {
   const bool fire = buttons_of(batch, 0).fire;
-  const bool by_ale = start_of(batch.options) == EpisodeStart::kAle;
+  const EpisodeStart as = start_of(batch.options);
+  const bool before_noops = as == EpisodeStart::kAle || as == EpisodeStart::kFire;
   with_first_session(batch, [&](auto& session) {
     session.env.frame_number = 0;
-    start_with_noops(session, fire && by_ale, noops_of(batch.options, fire, noops));
+    start_with_noops(session, fire && before_noops, noops_of(batch.options, fire, noops));
   });
 }
 
