@@ -37,13 +37,14 @@ def _out(values: np.ndarray, into: np.ndarray | None) -> np.ndarray:
     """The values, copied into the caller's array if there is one."""
     if into is None:
         return values
-    if into.size != values.size or into.dtype != values.dtype:
-        raise InvalidType(
-            f"expected an array of {values.dtype} and shape {values.shape} to write to, got one of "
-            f"{into.dtype} and {into.shape}; "
+    if into.shape != values.shape:
+        raise InvalidValue(
+            f"expected an array of shape {values.shape} to write to, got one of {into.shape}; "
             "where a wrapper made it in the shape of observations, make the env with obs_type='rgb'"
         )
-    np.copyto(into.reshape(values.shape), values)
+    if into.dtype != values.dtype:
+        raise InvalidType(f"expected an array of {values.dtype} to write to, got {into.dtype}")
+    np.copyto(into, values)
     return into
 
 

@@ -17,15 +17,30 @@ class Sends(HasConsoles, Protocol):
     batches: Batches | None
 
 
-@changes
-def _send(env: HasConsoles, actions: Any, player_b_actions: Any, what: str) -> None:
+def _start(env: HasConsoles, actions: Any, player_b_actions: Any, what: str) -> None:
     env.consoles.take_actions(actions, player_b_actions, what)
     env.consoles.engine.send()
 
 
+# The guard says by these names which method was called.
 @changes
-def _receive(env: HasConsoles, what: str) -> Step:
-    return env.consoles.receive(what)
+def _step_async(env: HasConsoles, actions: Any, player_b_actions: Any) -> None:
+    _start(env, actions, player_b_actions, "step_async")
+
+
+@changes
+def _send(env: HasConsoles, actions: Any, player_b_actions: Any) -> None:
+    _start(env, actions, player_b_actions, "send")
+
+
+@changes
+def _step_wait(env: HasConsoles) -> Step:
+    return env.consoles.receive("step_wait")
+
+
+@changes
+def _recv(env: HasConsoles) -> Step:
+    return env.consoles.receive("recv")
 
 
 def step_async(env: Sends, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
@@ -43,7 +58,7 @@ def step_async(env: Sends, actions: ArrayLike, player_b_actions: ArrayLike | Non
     """
     if env.batches is not None:
         return env.batches.send(actions, player_b_actions)
-    _send(env, actions, player_b_actions, "step_async")
+    _step_async(env, actions, player_b_actions)
 
 
 def step_wait(env: Sends) -> Step:
@@ -57,16 +72,16 @@ def step_wait(env: Sends) -> Step:
         MemoryError, RuntimeError: what went wrong in a thread that played. Some envs may not have
             been stepped.
     """
-    return _receive(env, "step_wait") if env.batches is None else env.batches.receive("step_wait")
+    return _step_wait(env) if env.batches is None else env.batches.receive("step_wait")
 
 
 def send(env: Sends, actions: ArrayLike, player_b_actions: ArrayLike | None = None) -> None:
     """`step_async`, under the name that ale-py's env has for it."""
     if env.batches is not None:
         return env.batches.send(actions, player_b_actions)
-    _send(env, actions, player_b_actions, "send")
+    _send(env, actions, player_b_actions)
 
 
 def recv(env: Sends) -> Step:
     """`step_wait`, under the name that ale-py's env has for it."""
-    return _receive(env, "recv") if env.batches is None else env.batches.receive("recv")
+    return _recv(env) if env.batches is None else env.batches.receive("recv")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium
 import numpy as np
+import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -75,7 +77,11 @@ def test_any_options_work_or_are_refused(chosen: dict[str, Any]) -> None:
         results = env.step(env.action_space.sample())
         assert not torch.as_tensor(results[4]["fault"]).any()
     assert tuple(results[0].shape) == tuple(observations.shape) == env.observation_space.shape
-    assert env.render_mode is None or env.render() is not None
+    if env.batch_size < env.num_envs:
+        with pytest.raises(gymnasium.error.AlreadyPendingCallError, match="batch_size=1"):
+            env.render()
+    else:
+        assert env.render_mode is None or env.render() is not None
     env.close()
 
 
