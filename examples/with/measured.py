@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import torch
 
-FRAMESKIP = 4
+# Some libraries play so many steps at once, or a part of them.
+FRAMESKIP, STEPS_AT_ONCE = 4, 64
 
 
 def arguments(purpose, **defaults):
@@ -19,7 +20,10 @@ def arguments(purpose, **defaults):
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     for name, default in defaults.items():
         parser.add_argument(f"--{name}", default=default)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.steps < 1 or args.steps % STEPS_AT_ONCE:
+        parser.error(f"expected --steps to be a multiple of {STEPS_AT_ONCE}, got {args.steps}")
+    return args
 
 
 @contextmanager

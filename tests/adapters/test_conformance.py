@@ -11,7 +11,7 @@ from benchmarks import conformance
 from benchmarks.libraries import LIBRARIES, MODULES, Library
 from benchmarks.peers.systems import PACKAGES
 
-SMALL = ["--num-envs", "2", "--steps", "32", "--patience", "300"]
+SMALL = ["--num-envs", "2", "--steps", "64", "--patience", "300"]
 SCRIPTED = [library for library in LIBRARIES if library.script is not None]
 
 
