@@ -46,6 +46,17 @@ def test_a_published_policy_equals_its_checkpoint_bit_for_bit(tmp_path, name):
     assert env.single_action_space.n == state["num_actions"]
 
 
+@pytest.mark.parametrize(
+    ("layout", "limit"), [("2act@0+learn@0", 8), ("decoupled:3+2", None), ("staggered:2", None)]
+)
+def test_one_process_has_the_policy_of_a_training_by_several(run, layout, limit):
+    policy, state = policies.load_policy(run, CPU)
+    changes = {"layout": layout, "max_staleness": limit, "num_envs": 12}
+    same = policies.policy_of({**state, "args": {**state["args"], **changes}}, CPU)
+    seen = played(1)[0][0]
+    assert torch.equal(same.begin(5, CPU).scores(seen), policy.begin(5, CPU).scores(seen))
+
+
 def test_an_lstm_remembers_each_env_until_its_episode_begins_anew(tmp_path):
     algorithm, kind, more = ALGORITHMS["ppo, lstm"]
     trained(tmp_path, algorithm, kind, **more)
