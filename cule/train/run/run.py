@@ -94,7 +94,7 @@ class Run:
                 )  # fmt: skip
         # What has to be compiled is loaded later, by Trainer.adapt.
         self.trainer.collector.wait_until_translated(SECONDS_TO_READ_A_KERNEL)
-        with self.processes.all_or_none():
+        with self.processes.all_or_none(), self.processes.while_first_works():
             self._log = Log(args, standing.logged[0], evaluated, frames, self.speaks)
         self.processes.synchronize()
         self.processes.barrier()
