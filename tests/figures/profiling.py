@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.figures.pages import Said, said
-from tests.figures.results import ROOT, source
+from tests.figures.results import ROOT, Source, source
 
 PAGE = ROOT / "docs" / "profiling.md"
 EXAMPLE = source("the slow and the fast training, three tries", "2026-11-28", "6a95d1f",
@@ -21,10 +22,13 @@ BIAS_OF_OPERATIONS = source(
     "bias of each operation", "2026-11-29-h200", "74bdfd1", mode="profiling-bias"
 )  # fmt: skip
 PLANTED = source(
-    "a program whose times are known", "2026-11-29-h200", "74bdfd1 562f524",
+    "a program whose times are known", "2026-11-29", "e426046", mode="profiling-planted"
+)  # fmt: skip
+PLANTED_ON_A_GPU = source(
+    "a program whose times are known, on a GPU", "2026-11-29-h200", "562f524",
     mode="profiling-planted",
 )  # fmt: skip
-SOURCES = (EXAMPLE, BIAS, BIAS_OF_OPERATIONS, PLANTED)
+SOURCES = (EXAMPLE, BIAS, BIAS_OF_OPERATIONS, PLANTED, PLANTED_ON_A_GPU)
 NUMBERS = "16 20 40 69 2021"
 GIVEN = {
     "a sixth of a second": "nvidia-smi's",
@@ -84,13 +88,13 @@ def bias_of_operations() -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
-def planted() -> str:
+def planted(source: Source) -> str:
     """A line for each operation."""
     lines = [
         "| program | whose time | operation | planted ms | recorded | corrected | off by us |",
         "| --- | --- | --- | ---: | ---: | ---: | ---: |",
     ]
-    for row in PLANTED.rows:
+    for row in source.rows:
         on_gpu = any(cell["where"] == "GPU" for cell in row["cells"])
         program = ("graphs" if row["graphs"] else "eager") if on_gpu else "no GPU"
         for cell in row["cells"]:
@@ -107,7 +111,10 @@ def planted() -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
-WRITTEN = {BIAS_OF_OPERATIONS.title: bias_of_operations, PLANTED.title: planted}
+WRITTEN = {
+    BIAS_OF_OPERATIONS.title: bias_of_operations,
+    **{one.title: functools.partial(planted, one) for one in (PLANTED, PLANTED_ON_A_GPU)},
+}
 
 
 def figures() -> Iterator[Said]:
