@@ -79,10 +79,13 @@ def interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, fl
 
 def noise(before: Sequence[float], after: Sequence[float]) -> float:
     """The error of `change`: NOISE standard errors, from the median deviation."""
-    changes = _changes(before, after)
-    middle = statistics.median(changes)
-    deviation = statistics.median(abs(one - middle) for one in changes)
-    return NOISE * deviation / len(changes) ** 0.5
+    return NOISE * _error(_changes(before, after))
+
+
+def _error(values: Sequence[float]) -> float:
+    """The median deviation of values by the root of how many they are."""
+    middle = statistics.median(values)
+    return statistics.median(abs(one - middle) for one in values) / len(values) ** 0.5
 
 
 def fit(
@@ -119,13 +122,6 @@ def fit(
     return (low * high) ** 0.5
 
 
-def _spread(values: Sequence[float]) -> float:
-    """The standard error of a median, from the median deviation."""
-    middle = statistics.median(values)
-    deviation = statistics.median(abs(one - middle) for one in values)
-    return NORMAL * deviation / len(values) ** 0.5
-
-
 def fit_operations(
     before: Sequence[Process], after: Sequence[Process], costs: Costs, instrument: str
 ) -> float | None:
@@ -144,11 +140,11 @@ def fit_operations(
         The scale; None: it is not known, as no operation changes by more than noise.
     """
     without = [corrected_operations(one, assemble(one), costs) for one in before]
-    free = scaled(costs, instrument, 0.0)
+    lanes = [assemble(one) for one in after]
     kept, taken = (
-        [corrected_operations(one, assemble(one), some) for one in after]
-        for some in (free, costs)
-    )  # fmt: skip
+        [corrected_operations(one, its, some) for one, its in zip(after, lanes, strict=True)]
+        for some in (scaled(costs, instrument, 0.0), costs)
+    )
     said = square = 0.0
     for name in set.intersection(*map(set, (*without, *kept))):
         turns = list(zip(without, kept, taken, strict=True))
@@ -157,7 +153,7 @@ def fit_operations(
         least = LEAST_ERROR * statistics.median(less[name] for less, _, _ in turns)
         if not cost or not least:
             continue
-        weight = cost / (_spread(added) ** 2 + least**2)
+        weight = cost / ((NORMAL * _error(added)) ** 2 + least**2)
         said += weight * statistics.median(added)
         square += weight * cost
     # The standard error of said / square is the root of 1 / square.

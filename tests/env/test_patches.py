@@ -128,14 +128,20 @@ def test_bytes_are_written_where_they_are_asked_for(device: str) -> None:
     assert ram[1, 6:8].tolist() == [66, 77] and ram[:2, 8].tolist() == [1, 2]
 
 
-@pytest.mark.gpu
-def test_a_captured_graph_applies_patches_that_are_set_later() -> None:
+def captured() -> tuple[cule.AtariEnv, torch.Tensor, torch.cuda.CUDAGraph]:
+    """Four envs on a GPU that hold the score at 1, actions, and a graph of a step with them."""
     env = make(4, "cuda", output="torch_shared", patches=Patch.hold(SCORE, 1), translate=False)
     actions = torch.zeros(4, dtype=torch.int32, device="cuda")
     env.step(actions)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         env.step(actions)
+    return env, actions, graph
+
+
+@pytest.mark.gpu
+def test_a_captured_graph_applies_patches_that_are_set_later() -> None:
+    env, _, graph = captured()
     env.set_patches(HELD, [2])
     graph.replay()
     assert scores(env) == [1, 1, 7, 1]
@@ -147,12 +153,7 @@ def test_a_captured_graph_applies_patches_that_are_set_later() -> None:
 
 @pytest.mark.gpu
 def test_an_older_graph_goes_on_with_its_patches() -> None:
-    env = make(4, "cuda", output="torch_shared", patches=Patch.hold(SCORE, 1), translate=False)
-    actions = torch.zeros(4, dtype=torch.int32, device="cuda")
-    env.step(actions)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        env.step(actions)
+    env, actions, graph = captured()
     env.set_patches([HELD] * 9)
     junk = [torch.full((4 * 8,), 255, dtype=torch.uint8, device="cuda") for _ in range(999)]
     graph.replay()
