@@ -1,9 +1,10 @@
-"""`make dist`: builds the sdist and, for each Python found, a wheel for the CPU, and checks them.
+"""`make dist`: builds the sdist and, for each Python found, wheels for the CPU, and checks them.
 
-A wheel is compiled by zig's clang, which links with glibc 2.28 wherever it runs, and tagged
-manylinux_2_28 by auditwheel, which refuses one that needs more. Each is then installed in a fresh
-environment, without a compiler on PATH, and its module is loaded. Wheels with CUDA are built in a
-container (.github/workflows/release.yml).
+A wheel is compiled by zig's clang, which links with glibc 2.28 wherever it runs and for any
+processor, and tagged manylinux_2_28 by auditwheel, which refuses one that needs more. Each is then
+installed in a fresh environment, without a compiler on PATH, and its module is loaded: those for
+another processor by release/emulated.py's Python. Wheels with CUDA are built in a container
+(.github/workflows/release.yml).
 
 With --kernels it also makes cule-kernels, a package of games that are compiled ahead of time.
 """
@@ -12,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,7 +27,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13")
-PLATFORM = "manylinux_2_28_x86_64"
+PROCESSORS = ("x86_64", "aarch64")
+GLIBC = (2, 28)
 BUILD_TOOLS = ("setuptools", "wheel", "cmake", "ninja", "pybind11")
 MEGABYTE = 10**6
 # A larger one contains something that it should not.
@@ -101,22 +105,56 @@ def make_sdist(folder: Path) -> Path:
     return sdist
 
 
-def make_wheel(python: str, sdist: Path, folder: Path, compiler: str) -> Path:
-    """A wheel for one Python, from the sdist, as users build it, and tagged for PLATFORM."""
+def make_wheel(python: str, processor: str, sdist: Path, folder: Path, compiler: str) -> Path:
+    """A wheel for one Python, from the sdist, as users build it, and tagged as manylinux.
+
+    Headers of a Python of this machine serve for others: both have 64 bits, little end first.
+    """
     with environment(python) as interpreter, tempfile.TemporaryDirectory() as raw:
         run(interpreter, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", *BUILD_TOOLS)
-        path = f"{interpreter.parent}:{os.environ['PATH']}"
-        variables = {"CULE_CUDA": "OFF", "CXX": compiler, "PATH": path}
+        suffix = f".cpython-{version_of(interpreter)}-{processor}-linux-gnu.so"
+        to_cmake = {
+            "CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": processor,
+            "PYTHON_MODULE_EXTENSION": suffix,
+        }  # fmt: skip
+        variables = {
+            "CULE_CUDA": "OFF",
+            "CXX": compiler,
+            "PATH": f"{interpreter.parent}:{os.environ['PATH']}",
+            "CMAKE_ARGS": " ".join(f"-D{name}={value}" for name, value in to_cmake.items()),
+            # What the module and the wheel are named by.
+            "SETUPTOOLS_EXT_SUFFIX": suffix,
+            "_PYTHON_HOST_PLATFORM": f"linux-{processor}",
+        }
         run(
             interpreter, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
             "-w", raw, sdist, env=os.environ | variables,
         )  # fmt: skip
         (wheel,) = Path(raw).glob("*.whl")
         before = set(folder.glob("*.whl"))
-        audit = (sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, "--strip")
+        # It knows the tags of other processors only if it chooses one itself.
+        audit = (sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "--strip")
         run(*audit, "-w", folder, wheel, env=with_own_tools())
         (tagged,) = set(folder.glob("*.whl")) - before
+    check_tags(tagged.name, processor)
     return tagged
+
+
+def version_of(*python: str | Path) -> str:
+    """The version of an interpreter as in names of files, such as "311"."""
+    program = "import sys; print(*sys.version_info[:2], sep='')"
+    words = [*map(str, python), "-c", program]
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def check_tags(name: str, processor: str) -> None:
+    """Ends the program unless a wheel's name says that glibc 2.28 is enough for it."""
+    tags = re.findall(rf"manylinux_(\d+)_(\d+)_{processor}\b", name)
+    if not tags or min((int(major), int(minor)) for major, minor in tags) > GLIBC:
+        sys.exit(
+            f"make dist: expected a wheel for {processor} and glibc {'.'.join(map(str, GLIBC))}, "
+            f"got {name}"
+        )
 
 
 def with_own_tools() -> dict[str, str]:
@@ -124,11 +162,11 @@ def with_own_tools() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-def zig_compiler(folder: Path) -> str:
-    """A command that is zig's C++ compiler for PLATFORM's glibc."""
-    path = folder / "zig-c++"
-    command = f'"{sys.executable}" -m ziglang c++ -target x86_64-linux-gnu.2.28'
-    path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+def zig_compiler(folder: Path, processor: str) -> str:
+    """A command that is zig's C++ compiler for a processor and this glibc."""
+    path = folder / f"zig-c++-{processor}"
+    target = f"{processor}-linux-gnu.{'.'.join(map(str, GLIBC))}"
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang c++ -target {target} "$@"\n')
     path.chmod(0o755)
     return str(path)
 
@@ -139,6 +177,24 @@ def check_wheel(python: str, wheel: Path) -> None:
         alone = {"PATH": str(interpreter.parent), "HOME": str(interpreter.parent)}
         run(interpreter, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel, env=alone)
         run(interpreter, "-c", LOAD, env=alone, cwd=interpreter.parent)
+
+
+def check_emulated(python: str, wheel: Path) -> None:
+    """Unpacks a wheel for another processor, and loads its module by an emulated Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(wheel) as packed:
+            packed.extractall(folder)
+        run(*shlex.split(python), "-c", LOAD, env=os.environ | {"PYTHONPATH": folder})
+
+
+def check(python: str, processor: str, wheel: Path, emulated: str | None) -> None:
+    """Loads a wheel's module, where there is a Python for it."""
+    if processor == platform.machine():
+        check_wheel(python, wheel)
+    elif emulated is not None and version_of(*shlex.split(emulated)) == version_of(python):
+        check_emulated(emulated, wheel)
+    else:
+        print(f"{wheel.name} was not loaded: there is no emulated Python of its version")
 
 
 def make_kernels_wheel(kernels: Path, folder: Path) -> Path:
@@ -187,7 +243,10 @@ def main() -> None:
     )
     add = parser.add_argument
     add("--pythons", nargs="+", default=PYTHONS, help="for which (default: 3.10 to 3.13)")
-    add("--compiler", help="a C++ compiler that links with glibc 2.28 (default: zig's)")
+    add("--processors", nargs="+", default=PROCESSORS, choices=PROCESSORS,
+        help="for which (default: all)")  # fmt: skip
+    add("--emulated", metavar="COMMAND",
+        help="the Python of release/emulated.py, which loads wheels for its processor")  # fmt: skip
     add("--output", type=Path, default=ROOT / "dist", metavar="FOLDER", help="default: dist")
     add("--kernels", type=Path, metavar="FOLDER",
         help="also make cule-kernels, of what `python -m cule.compile --folder` made")  # fmt: skip
@@ -196,10 +255,11 @@ def main() -> None:
     arguments.output.mkdir(parents=True)
     made = [make_sdist(arguments.output)]
     with tempfile.TemporaryDirectory() as folder:
-        compiler = arguments.compiler or zig_compiler(Path(folder))
         for python in found_pythons(list(arguments.pythons)):
-            made.append(make_wheel(python, made[0], arguments.output, compiler))
-            check_wheel(python, made[-1])
+            for processor in arguments.processors:
+                compiler = zig_compiler(Path(folder), processor)
+                made.append(make_wheel(python, processor, made[0], arguments.output, compiler))
+                check(python, processor, made[-1], arguments.emulated)
     if arguments.kernels is not None:
         made.append(make_kernels_wheel(arguments.kernels, arguments.output))
     run(sys.executable, "-m", "twine", "check", "--strict", *made)

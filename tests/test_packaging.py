@@ -177,6 +177,19 @@ def test_wheel_installs_without_a_compiler_and_holds_the_package_alone(
     subprocess.run([python, "-c", LOAD], env=alone, cwd=tmp_path, check=True)
 
 
+def test_wheels_have_tags_of_their_processor_and_of_no_later_glibc(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "release"))
+    from dist import check_tags
+
+    for glibc in ("manylinux_2_28", "manylinux_2_27_aarch64.manylinux_2_28", "manylinux_2_17"):
+        check_tags(f"cule-0.1.0-cp311-cp311-{glibc}_aarch64.whl", "aarch64")
+    for tags in ("manylinux_2_28_x86_64", "manylinux_2_31_aarch64", "linux_aarch64"):
+        with pytest.raises(SystemExit, match=r"expected a wheel for aarch64 and glibc 2\.28, got"):
+            check_tags(f"cule-0.1.0-cp311-cp311-{tags}.whl", "aarch64")
+
+
 def test_kernels_that_were_compiled_make_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,7 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         NONE,
     ),
     "docs/release.md": (
-        "104",
+        "12 104",
         ["files of up to 100 MB", "take 13 MB for one architecture", "capability 9.0, NVRTC 13.0"],
         NONE,
     ),
