@@ -35,16 +35,16 @@ GROUP = 8
 # CUDA's driver, and CUDA_ERROR_NOT_INITIALIZED.
 DRIVER, NOT_INITIALIZED = "libcuda.so.1", 3
 # Prints a GPU's multiprocessors; 16 is CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT.
-_COUNT = f"""
+_COUNT = """
 import ctypes, sys
-driver, device, count = ctypes.CDLL("{DRIVER}"), ctypes.c_int(), ctypes.c_int()
+driver, device, count = ctypes.CDLL(sys.argv[1]), ctypes.c_int(), ctypes.c_int()
 for function, *arguments in (
     (driver.cuInit, 0),
-    (driver.cuDeviceGet, ctypes.byref(device), int(sys.argv[1])),
+    (driver.cuDeviceGet, ctypes.byref(device), int(sys.argv[2])),
     (driver.cuDeviceGetAttribute, ctypes.byref(count), 16, device),
 ):
     if status := function(*arguments):
-        sys.exit(f"{{function.__name__}} failed with {{status}}")
+        sys.exit(f"{function.__name__} failed with {status}")
 print(count.value)
 """
 
@@ -134,7 +134,7 @@ def multiprocessors_of(number: int) -> int:
         ValueError: there is no such GPU.
     """
     free = {name: value for name, value in os.environ.items() if name not in (PERCENTAGE, MEMORY)}
-    said = _answer([sys.executable, "-I", "-c", _COUNT, str(number)], environment=free)
+    said = _answer([sys.executable, "-I", "-c", _COUNT, DRIVER, str(number)], environment=free)
     if not said.isdecimal():
         raise InvalidValue(f"expected a GPU that CUDA calls cuda:{number}, got: {said}")
     return int(said)
