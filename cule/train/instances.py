@@ -6,9 +6,11 @@ After GMI-DRL (Wang et al., 2022). A layout (layout.py) says which processes hav
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal, cast, get_args
 
 from cule.errors import InvalidValue
@@ -59,7 +61,7 @@ class Instance:
                 "expected an instance with a budget of at least 1 multiprocessor, got "
                 f"{self.budget}"
             )
-        if self.memory is not None and not self.memory > 0:
+        if self.memory is not None and not 0 < self.memory < math.inf:
             raise InvalidValue(
                 f"expected an instance with more than 0 GiB of memory, got {self.memory}"
             )
@@ -83,7 +85,7 @@ def written(instances: Sequence[Instance], *, everywhere: bool) -> str:
         words.append(
             f"{count if count > 1 else ''}{one.role}"
             f"{'' if one.budget is None else f':{one.budget}'}"
-            f"{'' if one.memory is None else f':{one.memory:g}GiB'}"
+            f"{'' if one.memory is None else f':{Decimal(str(one.memory)).normalize():f}GiB'}"
             f"{'' if everywhere else f'@{one.device}'}"
         )
     return "+".join(words)

@@ -192,6 +192,20 @@ def test_each_process_has_its_limits_when_it_chooses_its_device(driver, service,
     assert on_gpus[1:] == [("cuda:0", None, None)]
 
 
+@pytest.mark.parametrize(
+    ("layout", "name", "chosen"),
+    [
+        ("both@1", None, "cuda:1"),
+        ("both@1", "cuda", "cuda:1"),
+        ("both@1", "cuda:0", "cuda:0"),
+        ("both", "cuda", "cuda"),
+    ],
+)
+def test_a_single_process_has_the_gpu_of_its_layout(on_gpus, layout, name, chosen):
+    placement.choose_place(Layout.parse(layout), 0, 1, name)
+    assert [name for name, *_ in on_gpus] == [chosen]
+
+
 def test_layouts_that_are_searched_keep_the_limits(driver, service, on_gpus):
     service()
     layout = Layout.parse("both:44")

@@ -20,6 +20,9 @@ TEXTS = {
     "learn+2act": Layout.of(*[Instance(role="act")] * 2, Instance(role="learn"), everywhere=True),
     "both:40": Layout.of(Instance(budget=40), everywhere=True),
     "2both:0.5GiB": Layout.of(*[Instance(memory=0.5)] * 2, everywhere=True),
+    "both:0.00001GiB@2+both:1234567.5GiB@2": Layout.of(
+        Instance(2, memory=1e-5), Instance(2, memory=1234567.5)
+    ),
     "learn:88:20GiB@0+2act:44@0+act@0": Layout.of(
         Instance(0, "act", 44),
         Instance(0, "act", 44),
@@ -176,6 +179,7 @@ def test_layout_of_other_processes(text, size, told):
         (lambda: Instance(-1), "expected an instance with a GPU, counted from 0, got -1"),
         (lambda: Instance(budget=0), "expected an instance with a budget of at least 1 multipro"),
         (lambda: Instance(memory=0.0), "expected an instance with more than 0 GiB of memory, got"),
+        (lambda: Instance(memory=float("inf")), "with more than 0 GiB of memory, got inf"),
         (lambda: Layout.of(Instance(1), everywhere=True), "expected GPU 0 in a layout of each GPU"),
         (lambda: Layout.parse("3act@0+2learn@0").check_envs(3, 9), "of the 2 processes that learn"),
         (

@@ -115,16 +115,20 @@ def _number(layout: Layout, rank: int, size: int, name: str | None) -> int:
     """The number of a process's GPU or slice."""
     if size > 1:
         return gpu_of(layout, rank, size)
-    found = re.fullmatch(r"cuda:(\d+)", name or "")
-    return int(found[1]) if found else 0
+    named = re.fullmatch(r"cuda:(\d+)", name or "")
+    return int(named[1]) if named else layout.processes(size)[rank][0].device
 
 
 def _device_of(layout: Layout, rank: int, size: int, name: str | None) -> str | None:
     """The device of a process: one of several on GPUs has that of the layout.
 
+    So has a single one, if the layout names a GPU and nothing else does.
+
     Raises:
         ValueError: LOCAL_RANK is not there.
     """
-    if size == 1 or find_device(name).type != "cuda":
+    if size == 1 and (layout.everywhere or ":" in (name or "")):
         return name
-    return f"cuda:{gpu_of(layout, rank, size)}"
+    if find_device(name).type != "cuda":
+        return name
+    return f"cuda:{_number(layout, rank, size, name)}"
