@@ -171,7 +171,6 @@ def on_gpus(monkeypatch, gpu):
 
     monkeypatch.setattr(_core, "has_cuda", lambda: True)
     monkeypatch.setattr(slices, "slices", list)
-    monkeypatch.setattr(placement, "slices", list)
     monkeypatch.setattr(placement, "choose_device", choose)
     monkeypatch.setattr(placement, "find_device", lambda name: GPU)
     return chosen

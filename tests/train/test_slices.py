@@ -9,6 +9,8 @@ import sys
 import pytest
 import torch
 from stand_ins.nvml import nvml_of
+from test_decoupled import launched
+from training_runs import assert_same, saved
 
 from cule import _core
 from cule.train.distributed import connections, placement, slices
@@ -40,7 +42,7 @@ def machine(monkeypatch):
     ("visible", "found"),
     [
         (None, ["MIG-a0", "MIG-a1", "GPU-old", "MIG-b0"]),
-        ("2,0", ["MIG-b0", "MIG-a0", "MIG-a1"]),
+        ("2, 0", ["MIG-b0", "MIG-a0", "MIG-a1"]),
         ("GPU-b,GPU-old", ["MIG-b0", "GPU-old"]),
         ("MIG-a1,MIG-b0", ["MIG-a1", "MIG-b0"]),
         ("0,7,2", ["MIG-a0", "MIG-a1"]),
@@ -68,6 +70,8 @@ def test_nothing_is_divided_without_slices_or_nvml(machine, monkeypatch):
 def test_a_process_sees_only_its_slice_and_keeps_it(machine):
     machine()
     assert slices.take(2) == "GPU-old" == os.environ[slices.VISIBLE]
+    # Of a training after it in the same process, too, though no slice is seen any more.
+    assert slices.divided() and slices.slices() == []
     assert slices.take(2) == "GPU-old"
     with pytest.raises(ValueError, match="to keep its MIG slice 2, as CUDA has begun, got 1"):
         slices.take(1)
@@ -131,3 +135,22 @@ def test_slices_are_connected_by_way_of_the_host(monkeypatch):
         strategy_of(joined, "multi-ring")
     shared = ProcessGroup(0, 2, GPU, Layout.parse("2both@1"), mig_slice="MIG-a1")
     assert strategy_of(shared, None) == "hierarchical"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("graphs", [True, False])
+@pytest.mark.parametrize(
+    ("layout", "count"), [("act@0+learn@1", 2), ("2act@0+learn@1", 3), ("both@0+both@1", 2)]
+)
+def test_slices_train_as_processes_that_share_a_gpu(layout, count, graphs, tmp_path):
+    """Messages and gradients by way of the host are those through the GPU's memory."""
+    found = []
+    for program, text in (
+        ("tests.train.sliced", layout), ("examples.a2c_vtrace.train", layout.replace("@1", "@0")),
+    ):  # fmt: skip
+        folder = tmp_path / program
+        launched(count, folder, program, layout=text, device="cuda", lag=1, total_frames=2000,
+                 deterministic=True, cuda_graphs=graphs)  # fmt: skip
+        found.append(saved(folder))
+    assert found[0]["updates"] > 10
+    assert_same(found[0]["networks"], found[1]["networks"])

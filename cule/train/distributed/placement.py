@@ -13,7 +13,7 @@ from cule.errors import InvalidValue
 from cule.train.devices import choose_device
 from cule.train.distributed.budgets import check_limits, limit
 from cule.train.distributed.ranks import check_machines, gpu_of
-from cule.train.distributed.slices import slices, take
+from cule.train.distributed.slices import divided, take
 from cule.train.layout import Layout
 
 
@@ -60,7 +60,7 @@ def choose_place(layout: Layout, rank: int, size: int, name: str | None) -> Plac
         return Place(device)
     limited = layout.limited and one.limited
     mig_slice = ""
-    if limited or slices():
+    if limited or divided():
         number = _number(layout, rank, size, name)
         mig_slice = take(number)
         if limited and mig_slice:
@@ -78,7 +78,7 @@ def choose_place(layout: Layout, rank: int, size: int, name: str | None) -> Plac
 
 
 def place_of_another(
-    layout: Layout, rank: int, size: int, device: torch.device, before: Layout, *, divided: bool
+    layout: Layout, rank: int, size: int, device: torch.device, before: Layout, *, on_slice: bool
 ) -> torch.device:
     """The device of a process in another layout, after CUDA has begun.
 
@@ -88,7 +88,7 @@ def place_of_another(
         size: how many processes there are.
         device: the process's device.
         before: the layout that it was chosen by.
-        divided: it is a MIG slice.
+        on_slice: it is a MIG slice.
 
     Raises:
         ValueError: the layout is for another number of processes, a GPU does not exist, or a
@@ -104,7 +104,7 @@ def place_of_another(
             f"begun, got {layout}"
         )
     check_machines(layout, rank, size)
-    if divided:
+    if on_slice:
         if size > 1:
             take(gpu_of(layout, rank, size))
         return choose_device(str(device))

@@ -107,7 +107,7 @@ class ProcessGroup:
         """
         # Always: this process may have had the GPU of yet another layout in the meantime.
         device = place_of_another(
-            layout, self.rank, self.size, self.device, self.layout, divided=bool(self.mig_slice)
+            layout, self.rank, self.size, self.device, self.layout, on_slice=bool(self.mig_slice)
         )
         return self if layout == self.layout else replace(self, device=device, layout=layout)
 

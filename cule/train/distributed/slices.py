@@ -42,11 +42,16 @@ def slices() -> list[str]:
     return found if any(name.startswith("MIG-") for name in found) else []
 
 
+def divided() -> bool:
+    """Whether processes have slices here, or this one has taken one or a GPU beside them."""
+    return _taken is not None or bool(slices())
+
+
 def _visible(nvml: Any) -> Iterator[str]:
     """The names of what the environment lets this process see, in CUDA's order."""
     handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
     names = {nvml.nvmlDeviceGetUUID(handle): handle for handle in handles}
-    for word in os.environ.get(VISIBLE, ",".join(names)).split(","):
+    for word in map(str.strip, os.environ.get(VISIBLE, ",".join(names)).split(",")):
         if word.startswith("MIG-"):
             yield word
             continue
