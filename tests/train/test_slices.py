@@ -17,6 +17,8 @@ from cule.train.distributed import connections, placement, slices
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.distributed.reduction import strategy_of
 from cule.train.layout import Layout
+from cule.train.sweep.jobs import only_gpus
+from cule.train.sweep.sweep import devices_of
 
 GPU = torch.device("cuda", 0)
 DIVIDED = {"GPU-a": ["MIG-a0", "MIG-a1"], "GPU-old": None, "GPU-b": ["MIG-b0"], "GPU-c": []}
@@ -120,6 +122,17 @@ def test_a_slice_has_no_budget_and_is_kept_by_a_search(machine, monkeypatch):
     assert joined.with_layout(Layout.parse("learn@1+act@1")).device == GPU
     with pytest.raises(ValueError, match="to keep its MIG slice 1, as CUDA has begun, got 0"):
         joined.with_layout(Layout.parse("act@1+learn@0"))
+
+
+def test_a_sweep_trains_on_slices(machine):
+    machine()
+    assert devices_of([0, 3], None) == ["cuda:0", "cuda:3"]
+    assert devices_of([0, 1, 3, 2], None, each=2) == ["cuda:0,1", "cuda:3,2"]
+    assert only_gpus("3,2") == {slices.VISIBLE: "MIG-b0,GPU-old"}
+    with pytest.raises(ValueError, match="expected gpus below 4, which are here, got 4"):
+        devices_of([4], None)
+    machine(visible="2,0")
+    assert only_gpus("0,1") == {slices.VISIBLE: "MIG-b0,MIG-a0"}
 
 
 def test_slices_are_connected_by_way_of_the_host(monkeypatch):
