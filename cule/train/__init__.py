@@ -5,7 +5,8 @@ from __future__ import annotations
 from cule.train.algorithm import Algorithm, Context, Nets
 from cule.train.batch import Batch
 from cule.train.declaration import Declaration
-from cule.train.layout import Instance, Layout
+from cule.train.instances import Instance
+from cule.train.layout import Layout
 from cule.train.learning import Copy, Learning, Prioritized, Replay
 from cule.train.main import explain, main, train
 from cule.train.plan.index import cases, maximum, minimum

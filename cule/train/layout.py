@@ -1,23 +1,22 @@
 """Who acts and who learns on which GPU: a layout of instances, after GMI-DRL (Wang et al., 2022).
 
-An instance is a part of a GPU with a role. torchrun starts a process for each instance, except that
-with `apart` a process has two. `--layout` names a layout as text: `LAYOUTS` has an example of each
-that has a name, and `3act@0+learn@1` writes down any other.
+An instance (instances.py) is a part of a GPU with a role. torchrun starts a process for each,
+except that with `apart` a process has two. `--layout` names a layout as text: `LAYOUTS` has an
+example of each that has a name, and `3act@0+learn@1` writes down any other.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from cule.errors import InvalidValue
+from cule.train.instances import Instance, Role, read, written
 
 Part = Literal["act", "learn"]
-Role = Literal["act", "learn", "both"]
 # How gradients are averaged (distributed/reduction.py).
 Strategy = Literal["multi-process", "multi-ring", "hierarchical"]
 BOTH: tuple[Part, ...] = get_args(Part)
@@ -34,43 +33,14 @@ LAYOUT_HELP = (
     "who acts and who learns; where some only act it needs a lag of 1, and apart this or learning "
     "beside the steps that follow. "
     + ". ".join(f"{name}: {what}" for name, what in LAYOUTS.items())
+    + ". With act:44:10GiB a process has at most 44 of its GPU's multiprocessors and 10 GiB of its "
+    "memory"
 ).replace("`", "")
 _COUNT = r"\d+"
 _LIST = r"\[\d+(?:,\d+)*\]"
 _SIDES = re.compile(rf"({_COUNT}|{_LIST})\+({_COUNT}|{_LIST})")
-_INSTANCES = re.compile(rf"({_COUNT})?({'|'.join(get_args(Role))})(?:@({_COUNT}))?")
 # In this order processes are numbered.
 _ORDER: tuple[Role, ...] = ("learn", "both", "act")
-
-
-@dataclass(frozen=True)
-class Instance:
-    """A part of a GPU.
-
-    Attributes:
-        device: the number of the GPU on its machine.
-        role: "act": it plays envs. "learn": it learns from what others play. "both": it plays envs,
-            and learns from these.
-        budget: how many of the GPU's multiprocessors it uses, where another instance of the same
-            process has the others; None: all that no other one has.
-
-    Raises:
-        ValueError: there is no such role, or a number is too small.
-    """
-
-    device: int = 0
-    role: Role = "both"
-    budget: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.role not in get_args(Role):
-            raise InvalidValue(
-                f"expected an instance with the role act, learn or both, got {self.role!r}"
-            )
-        if self.device < 0:
-            raise InvalidValue(
-                f"expected an instance with a GPU, counted from 0, got {self.device}"
-            )
 
 
 @dataclass(frozen=True)
@@ -119,14 +89,9 @@ class Layout:
 
         Raises:
             ValueError: nobody learns from what another one plays, or one only learns and no other
-                only acts; or an instance has a budget.
+                only acts.
         """
         for one in instances:
-            if one.budget is not None:
-                raise InvalidValue(
-                    "expected a budget of multiprocessors only with apart, where a process has two "
-                    f"instances, got {one}"
-                )
             if everywhere and one.device:
                 raise InvalidValue(f"expected GPU 0 in a layout of each GPU, got {one.device}")
         roles = [one.role for one in instances]
@@ -202,29 +167,23 @@ class Layout:
         if sides is not None:
             actors = _devices(sides[1], 0)
             return cls.decoupled(actors, _devices(sides[2], len(actors)))
-        words = text.split("+")
-        found = [one for one in map(_INSTANCES.fullmatch, words) if one is not None]
-        named = {one[3] is not None for one in found}
-        if len(found) < len(words) or len(named) > 1:
+        found = read(text)
+        if found is None:
             *first, last = LAYOUTS
             raise InvalidValue(f"expected layout to be {', '.join(first)} or {last}, got {text!r}")
-        instances = itertools.chain(*map(_instances, found))
-        return cls.of(*instances, everywhere=named == {False})
+        instances, everywhere = found
+        return cls.of(*instances, everywhere=everywhere)
 
     def __str__(self) -> str:
         if self.budget is not None:
             return f"apart:{self.budget}"
         every = [process[0] for process in self.places]
-        if self.everywhere and all(one.role == "both" for one in every):
+        roles = {one.role for one in every}
+        if not self.limited and self.everywhere and roles == {"both"}:
             return "together" if len(every) == 1 else f"staggered:{len(every)}"
-        if not self.everywhere and all(one.role != "both" for one in every):
+        if not self.limited and not self.everywhere and "both" not in roles:
             return self._decoupled()
-        words = []
-        for one, same in itertools.groupby(every):
-            count = len(list(same))
-            where = "" if self.everywhere else f"@{one.device}"
-            words.append(f"{count if count > 1 else ''}{one.role}{where}")
-        return "+".join(words)
+        return written(every, everywhere=self.everywhere)
 
     def _decoupled(self) -> str:
         actors, learners = self._sides
@@ -247,7 +206,12 @@ class Layout:
     @property
     def budget(self) -> int | None:
         """How many multiprocessors act where a process has two instances; None: with others."""
-        return self.places[0][0].budget
+        return self.places[0][0].budget if len(self.places[0]) > 1 else None
+
+    @property
+    def limited(self) -> bool:
+        """Whether processes with one instance may use only a part of their GPUs."""
+        return any(process[0].limited for process in self.places if len(process) == 1)
 
     @property
     def each(self) -> int:
@@ -286,7 +250,7 @@ class Layout:
         if not self.everywhere:
             return self.places
         return [
-            tuple(Instance(gpu, one.role, one.budget) for one in process)
+            tuple(replace(one, device=gpu) for one in process)
             for gpu in range(size // count)
             for process in self.places
         ]
@@ -390,9 +354,3 @@ def _devices(side: str, first: int) -> list[int]:
     if side.startswith("["):
         return [int(number) for number in side[1:-1].split(",")]
     return list(range(first, first + int(side)))
-
-
-def _instances(word: re.Match[str]) -> list[Instance]:
-    """Those of a word of a text, such as 3act@0."""
-    count, role, device = word.groups()
-    return [Instance(int(device or 0), cast(Role, role))] * int(count or 1)

@@ -22,9 +22,10 @@ from pathlib import Path
 
 from cule.errors import InvalidValue
 from cule.programs.command_line import exit_status_of
+from cule.train.distributed.budgets import CONTROL
+from cule.train.distributed.slices import VISIBLE
 from cule.train.run.stopper import Stopper
 
-CONTROL, VISIBLE = "nvidia-cuda-mps-control", "CUDA_VISIBLE_DEVICES"
 # Seconds: how long the service may take to start, and to end; and between two looks.
 START, END, POLL = 10.0, 10.0, 0.05
 USAGE = "python -m cule.train.mps -- COMMAND"

@@ -19,7 +19,7 @@ from cule.train.distributed.gpu_lock import trainings_at_once
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.distributed.reduction import reduction_of
 from cule.train.distributed.sm_autotuner import SmAutotuner, Way
-from cule.train.distributed.sm_partition import Partition, split
+from cule.train.distributed.sm_partition import Partition, in_words, split
 from cule.train.envs.collector import Collector, make_envs
 from cule.train.envs.emulator import FRAMESKIP
 from cule.train.layout import Layout
@@ -168,10 +168,7 @@ class Trainer:
             fixed=self.nets.bytes + self.collector.bytes + self.lowered.bytes + sent,
             budget=None if budget is None else int(budget * GIB), graphs=self.args.cuda_graphs,
             streams=None if apart is None else (apart[0].stream, apart[1].stream),
-            notes=() if apart is None else (
-                f"{apart[0].multiprocessors} multiprocessors act, {apart[1].multiprocessors} "
-                f"others learn; {self.processes.layout.budget} were asked for",
-            ),
+            notes=(*self.processes.notes, *in_words(apart, self.processes.layout.budget)),
         )  # fmt: skip
 
     @annotate.operation("make envs")

@@ -18,6 +18,17 @@ TEXTS = {
     "decoupled:[0,2]+[1]": Layout.decoupled(actors=[0, 2], learners=[1]),
     "decoupled:[0,0]+[1,1]": Layout.decoupled(actors=[0, 0], learners=[1, 1]),
     "learn+2act": Layout.of(*[Instance(role="act")] * 2, Instance(role="learn"), everywhere=True),
+    "both:40": Layout.of(Instance(budget=40), everywhere=True),
+    "2both:0.5GiB": Layout.of(*[Instance(memory=0.5)] * 2, everywhere=True),
+    "both:0.00001GiB@2+both:1234567.5GiB@2": Layout.of(
+        Instance(2, memory=1e-5), Instance(2, memory=1234567.5)
+    ),
+    "learn:88:20GiB@0+2act:44@0+act@0": Layout.of(
+        Instance(0, "act", 44),
+        Instance(0, "act", 44),
+        Instance(0, "act"),
+        Instance(0, "learn", 88, 20),
+    ),
     "2both@0+both@1": Layout.of(Instance(0), Instance(0), Instance(1)),
     "learn@0+both@1+2act@0+act@2": Layout.of(
         Instance(0, "act"),
@@ -127,6 +138,9 @@ def test_layout_maps_learners_to_gpus(text, size, mapping):
             "expected layout to be together, apart:66, staggered:2, decoupled:3+1 or 2act@0",
         ),
         ("act@0+learn", "expected layout to be"),
+        ("act:4:4@0+learn@0", "expected layout to be"),
+        ("both:4GB", "expected layout to be"),
+        ("both:0", "expected an instance with a budget of at least 1 multiprocessor, got 0"),
         ("2serve@0+learn@0", "expected layout to be"),
         ("act@0", "expected a layout in which some instances do both, or some act and others"),
         ("both@0+act@1", "learn from that, got both, act"),
@@ -163,7 +177,9 @@ def test_layout_of_other_processes(text, size, told):
     [
         (lambda: Instance(0, "serve"), "expected an instance with the role act, learn or both"),
         (lambda: Instance(-1), "expected an instance with a GPU, counted from 0, got -1"),
-        (lambda: Layout.of(Instance(budget=8)), "expected a budget of multiprocessors only with"),
+        (lambda: Instance(budget=0), "expected an instance with a budget of at least 1 multipro"),
+        (lambda: Instance(memory=0.0), "expected an instance with more than 0 GiB of memory, got"),
+        (lambda: Instance(memory=float("inf")), "with more than 0 GiB of memory, got inf"),
         (lambda: Layout.of(Instance(1), everywhere=True), "expected GPU 0 in a layout of each GPU"),
         (lambda: Layout.parse("3act@0+2learn@0").check_envs(3, 9), "of the 2 processes that learn"),
         (
@@ -176,6 +192,15 @@ def test_layout_of_other_processes(text, size, told):
 def test_instances_and_envs_that_cannot_be(make, told):
     with pytest.raises(ValueError, match=re.escape(told)):
         make()
+
+
+def test_budgets_are_of_processes_with_one_instance():
+    assert Layout.parse("2both:44").limited and Layout.parse("2both:44").budget is None
+    assert Layout.apart(44).budget == 44 and not Layout.apart(44).limited
+    assert Layout.parse("both:2GiB").processes(2) == [
+        (Instance(0, memory=2),),
+        (Instance(1, memory=2),),
+    ]
 
 
 def test_fewest_envs_of_those_who_act():

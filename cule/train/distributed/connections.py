@@ -34,7 +34,8 @@ class Connections:
 
     def __init__(self, processes: ProcessGroup):
         self.device, self.rank, self.bytes = processes.device, processes.rank, 0
-        self.places = processes.gather(_place(processes.device))
+        self.divided = bool(processes.mig_slice)
+        self.places = processes.gather(_place(processes))
 
     def share_memory(self, rank: int) -> bool:
         """Whether this process shares memory with another one."""
@@ -72,13 +73,16 @@ class Connections:
 
         Who sends an announced one does not wait for the other end, as NCCL does: its first message
         between two processes, and one that does not fit into its buffers, needs both at once, and
-        in one order with all others. So these go by way of the host.
+        in one order with all others. So these go by way of the host, and so do all between MIG
+        slices, which NCCL does not connect.
         """
-        return HOST if announced else self.device
+        return HOST if announced or self.divided else self.device
 
 
-def _place(device: torch.device) -> str:
+def _place(processes: ProcessGroup) -> str:
     """What processes have in common that share memory: a machine's, or that of one of its GPUs."""
+    device = processes.device
     if device.type != "cuda":
         return machine()
-    return f"{machine()} {torch.cuda.get_device_properties(device).uuid}"
+    own = processes.mig_slice or torch.cuda.get_device_properties(device).uuid
+    return f"{machine()} {own}"

@@ -157,7 +157,7 @@ class Messages:
 
         if self.processes.learns:
             self._first_received = self._receiver(likes_of)
-            return self._first_received.receive()[0]
+            return self._here(self._first_received)[0]
         self._first = self._senders(likes_of, slots=1)
         self._send_rows(self._first, [observations])
         return observations
@@ -165,8 +165,12 @@ class Messages:
     def _send(self, *values: torch.Tensor) -> None:
         self._send_rows(self.steps, values)
 
+    def _here(self, receiver: Receiver) -> list[torch.Tensor]:
+        """The next message, on this process's device; between MIG slices it is in the host's."""
+        return [part.to(self.processes.device) for part in receiver.receive()]
+
     def _receive(self) -> list[Any]:
-        received = iter(self.received.receive())
+        received = iter(self._here(self.received))
         return [
             (next(received), next(received)) if part.recurrent.stack > 1 else next(received)
             for part in self.parts

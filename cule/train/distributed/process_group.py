@@ -15,12 +15,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from cule.devices.device import find_device
 from cule.disk.claims import Claim, seen_in
 from cule.errors import InvalidValue
-from cule.train.devices import choose_device
 from cule.train.distributed.meeting import connect, meet
-from cule.train.distributed.ranks import check_machines, gpu_of, rank_and_size
+from cule.train.distributed.placement import Place, choose_place, place_of_another
+from cule.train.distributed.ranks import rank_and_size
 from cule.train.layout import BOTH, Layout, Part, Role, Share
 
 # Seconds after which a process that says nothing is given up; NCCL's own number.
@@ -44,6 +43,8 @@ class ProcessGroup:
         timeout: seconds that a message may take, and after which a silent process is given up.
         far: the processes that do not see the run's folder, which is process 0's; see `claimed`.
         prefix: that of the processes' part of torch's store.
+        mig_slice: the name of the MIG slice that this process has alone; "": no GPU is divided.
+        notes: what this process may use of its GPU, in words.
     """
 
     rank: int
@@ -53,6 +54,8 @@ class ProcessGroup:
     timeout: float = TIMEOUT
     far: tuple[int, ...] = ()
     prefix: str = ""
+    mig_slice: str = ""
+    notes: tuple[str, ...] = ()
 
     @staticmethod
     def join(
@@ -61,16 +64,19 @@ class ProcessGroup:
         """Joins the processes that torchrun or srun started, if any; each takes the layout's GPU.
 
         Raises:
-            RuntimeError: not all processes have come in time.
-            ValueError: the device does not exist, the layout is for other processes, what
-                torchrun sets in the environment is there only in part, or another process fails.
+            RuntimeError: not all processes have come in time, or one may use more of its GPU than
+                the layout says.
+            ValueError: the device does not exist, or cannot be divided as the layout says; the
+                layout is for other processes, what torchrun sets in the environment is there only
+                in part, or another process fails.
         """
         layout = layout or Layout()
         rank, size = rank_and_size()
-        found, prefix = [], ""
+        found: list[Place] = []
+        prefix = ""
 
         def choose() -> None:
-            found.append(choose_device(_device_of(layout, rank, size, device)))
+            found.append(choose_place(layout, rank, size, device))
 
         if size == 1:
             choose()
@@ -84,19 +90,25 @@ class ProcessGroup:
             store, prefix = meet(rank, size, timeout, choose)
             # gloo is for tensors in the host's memory, NCCL for those on GPUs.
             dist.init_process_group(
-                "cpu:gloo,cuda:nccl" if found[0].type == "cuda" else "gloo",
+                "cpu:gloo,cuda:nccl" if found[0].device.type == "cuda" else "gloo",
                 store=store, rank=rank, world_size=size, timeout=_timeout,
             )  # fmt: skip
-        return ProcessGroup(rank, size, found[0], layout, timeout, prefix=prefix)
+        return ProcessGroup(
+            rank, size, found[0].device, layout, timeout, prefix=prefix,
+            mig_slice=found[0].mig_slice, notes=found[0].notes,
+        )  # fmt: skip
 
     def with_layout(self, layout: Layout) -> ProcessGroup:
         """The same processes with another layout, on the GPUs that it gives them.
 
         Raises:
-            ValueError: the layout is for another number of processes, or a GPU does not exist.
+            ValueError: the layout is for another number of processes, a GPU does not exist, or a
+                process would have another part of its GPU.
         """
         # Always: this process may have had the GPU of yet another layout in the meantime.
-        device = choose_device(_device_of(layout, self.rank, self.size, str(self.device)))
+        device = place_of_another(
+            layout, self.rank, self.size, self.device, self.layout, on_slice=bool(self.mig_slice)
+        )
         return self if layout == self.layout else replace(self, device=device, layout=layout)
 
     def ranks(self, part: Part) -> list[int]:
@@ -327,17 +339,3 @@ def _writing(folder: Path) -> Iterator[None]:
             f"expected a folder for the training that can be written, got {folder}: "
             f"{problem.strerror}"
         ) from problem
-
-
-def _device_of(layout: Layout, rank: int, size: int, device: str | None) -> str | None:
-    """The device of a process: one of several on GPUs has that of the layout.
-
-    Raises:
-        ValueError: the layout is for another number of processes or for one machine, or
-            LOCAL_RANK is not there.
-    """
-    layout.processes(size)
-    check_machines(layout, rank, size)
-    if size == 1 or find_device(device).type != "cuda":
-        return device
-    return f"cuda:{gpu_of(layout, rank, size)}"

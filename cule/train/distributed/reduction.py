@@ -103,6 +103,13 @@ def strategy_of(processes: ProcessGroup, wanted: Strategy | None) -> Strategy | 
             "expected reduction multi-ring with equally many processes that learn on each GPU, and "
             f"at most as many as there are GPUs, got {', '.join(map(str, each))}"
         )
+    if processes.mig_slice and len(mapping) > 1:
+        if wanted not in (None, "multi-process"):
+            raise InvalidValue(
+                "expected reduction multi-process between MIG slices, which NCCL does not connect, "
+                f"got {wanted}"
+            )
+        return "multi-process"
     one_gpu = len(mapping) == 1 and processes.device.type == "cuda"
     return wanted or ("hierarchical" if one_gpu else choose(mapping))
 

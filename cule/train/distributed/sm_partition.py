@@ -12,7 +12,7 @@ end with it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,18 @@ def split(device: torch.device, wanted: int) -> tuple[Partition, Partition]:
             f"{every.sm.smCount} act: {wanted}, rounded up"
         )
     return _partition(device, gpu, groups[0]), _partition(device, gpu, rest)
+
+
+def in_words(apart: tuple[Partition, Partition] | None, wanted: int | None) -> Iterator[str]:
+    """What each set has, where there are any.
+
+    Args:
+        apart: the sets that act and that learn.
+        wanted: how many multiprocessors were to act.
+    """
+    if apart is not None:
+        acting, learning = (part.multiprocessors for part in apart)
+        yield f"{acting} multiprocessors act, {learning} others learn; {wanted} were asked for"
 
 
 def _partition(device: torch.device, gpu: Any, resource: Any) -> Partition:

@@ -63,9 +63,10 @@ def make_envs(
         sharing: how many trainings train on the device at the same time.
 
     Raises:
-        ValueError: there is no such game or emulator, or a setting does not fit it.
+        ValueError: there is no such game or emulator, or a setting does not fit it or the envs.
     """
     args = algorithm.args
+    _check_settings(args, device, brings_envs=algorithm.context.envs is not None)
     options = {
         "life_loss_ends": args.life_loss_ends,
         "repeat_action_probability": args.sticky,
@@ -85,6 +86,23 @@ def make_envs(
         args.emulator, args.game, num_envs, device, multiprocessors=multiprocessors,
         env_device=env_device, **options,
     )  # fmt: skip
+
+
+def _check_settings(args: Any, device: torch.device, *, brings_envs: bool) -> None:
+    """Checks that settings for cule's envs are not asked of others.
+
+    Raises:
+        ValueError: one would have no effect.
+    """
+    if brings_envs and args.env_device:
+        raise InvalidValue(
+            f"expected no env_device for envs that an algorithm brings, got {args.env_device!r}"
+        )
+    on_gpu = torch.device(args.env_device or device).type == "cuda"
+    if args.multiprocessors and (brings_envs or args.emulator != "cule" or not on_gpu):
+        raise InvalidValue(
+            f"expected multiprocessors only with cule's envs on a GPU, got {args.multiprocessors}"
+        )
 
 
 class Collector:

@@ -17,7 +17,7 @@ import torch
 
 from cule.errors import InvalidValue
 from cule.train.plan.domain import Domain
-from cule.train.plan.program import Access, Operation, Program, Recurrent
+from cule.train.plan.program import Access, AsyncOperation, Operation, Program, Recurrent
 
 ACTS = ("act", "simulate")
 
@@ -120,6 +120,7 @@ def acting_part(program: Program, ends: Ends) -> Program:
 def _with_frames(operation: Operation, part: Access) -> tuple[Operation, list[Access]]:
     """An operation that also writes the newest frames of a stack, each once, and `started`."""
     stacked, place = part.recurrent, operation.returned.index(part)
+    asynchronous = operation.asynchronous
     frames = Recurrent(f"{stacked.name} (newest)", stacked.shape, stacked.dtype)
     started = Recurrent(f"{stacked.name} (started)", stacked.shape[:1], torch.bool)
     function = operation.function
@@ -130,7 +131,28 @@ def _with_frames(operation: Operation, part: Access) -> tuple[Operation, list[Ac
         return *values, *values[place]
 
     more = [Access(r, part.first, part.stop, window=False) for r in (frames, started)]
-    return replace(operation, function=with_frames, writes=(*operation.writes, *more)), more
+    return replace(
+        operation, function=with_frames, writes=(*operation.writes, *more),
+        asynchronous=None if asynchronous is None else _AsyncWithFrames(asynchronous, place),
+    ), more  # fmt: skip
+
+
+class _AsyncWithFrames:
+    """An AsyncOperation whose results have the newest frames of a stack and `started`, too.
+
+    Args:
+        played: the operation.
+        place: that of the stack among its results.
+    """
+
+    def __init__(self, played: AsyncOperation, place: int):
+        self.played, self.place, self.parts = played, place, played.parts
+        self.stage, self.send, self.recv = played.stage, played.send, played.recv
+
+    def results(self, part: int) -> tuple[Any, ...]:
+        """See AsyncOperation."""
+        values = self.played.results(part)
+        return *values, *values[self.place]
 
 
 def learning_part(program: Program, ends: Ends) -> Program:

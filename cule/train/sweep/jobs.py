@@ -25,6 +25,7 @@ from cule.scope.program import program_of
 from cule.train.checks import at_least
 from cule.train.distributed.die_with_parent import die_with_parent
 from cule.train.distributed.gpu_lock import environment_with
+from cule.train.distributed.slices import slices
 from cule.train.logs.log import LOG, RESULT, parse_line
 from cule.train.logs.rows import is_result
 from cule.train.sweep.node import OUTPUT, PATIENT
@@ -243,7 +244,7 @@ def only_gpus(numbers: str) -> dict[str, str]:
         numbers: of the GPUs as this process numbers them, such as "0,1".
     """
     here = os.environ.get("CUDA_VISIBLE_DEVICES")
-    known = here.split(",") if here else None
+    known = slices() or (here.split(",") if here else None)
     chosen = [known[int(one)] if known else one for one in numbers.split(",")]
     return {"CUDA_VISIBLE_DEVICES": ",".join(chosen)}
 

@@ -21,6 +21,7 @@ from cule.disk.json_lines import DAMAGE
 from cule.errors import InvalidValue
 from cule.programs.results import command_line
 from cule.train.distributed.gpu_lock import lock_one_of
+from cule.train.distributed.slices import slices
 from cule.train.run.stopper import Stopper
 from cule.train.sweep.executor import BESIDE, STOPPED, Executor, Handle, Local
 from cule.train.sweep.jobs import Job, JobState, last_lines, result_in
@@ -298,7 +299,7 @@ def devices_of(gpus: Sequence[int], device: str | None, each: int = 1) -> list[s
     """The devices to train on.
 
     Args:
-        gpus: numbers of GPUs; empty: all.
+        gpus: numbers of GPUs, or of MIG slices where there are any; empty: all.
         device: "cpu", to train there even if there is a GPU; else None.
         each: GPUs of a training; "cuda:0,1" are two.
 
@@ -309,7 +310,7 @@ def devices_of(gpus: Sequence[int], device: str | None, each: int = 1) -> list[s
         raise InvalidValue("expected gpus or device cpu, got both")
     if device == "cpu" or (not gpus and default_device() == "cpu"):
         return ["cpu"]
-    count = torch.cuda.device_count()
+    count = len(slices()) or torch.cuda.device_count()
     if wrong := [number for number in gpus if not 0 <= number < count]:
         raise InvalidValue(f"expected gpus below {count}, which are here, got {wrong[0]}")
     numbers = list(gpus or range(count))

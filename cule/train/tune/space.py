@@ -36,7 +36,8 @@ LAYOUT = "layout"
 
 def _layouts(args: Any, size: int, quarters: Sequence[int]) -> Sequence[str]:
     """The layouts of as many GPUs that may be faster than the one that is set."""
-    if Layout.parse(args.layout).each > 1:
+    layout = Layout.parse(args.layout)
+    if layout.each > 1 or layout.limited:
         return (args.layout,)
     apart = [f"apart:{count}" for count in quarters if partition.is_there()]
     decoupled = [f"decoupled:{size - learn}+{learn}" for learn in range(1, size)]

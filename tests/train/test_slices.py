@@ -1,0 +1,169 @@
+"""MIG slices: found through a stand-in for NVML, counted as GPUs are, and one for each process."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+import pytest
+import torch
+from stand_ins.nvml import nvml_of
+from test_decoupled import launched
+from training_runs import assert_same, saved
+
+from cule import _core
+from cule.train.distributed import connections, placement, slices
+from cule.train.distributed.process_group import ProcessGroup
+from cule.train.distributed.reduction import strategy_of
+from cule.train.layout import Layout
+from cule.train.sweep.jobs import only_gpus
+from cule.train.sweep.sweep import devices_of
+
+GPU = torch.device("cuda", 0)
+DIVIDED = {"GPU-a": ["MIG-a0", "MIG-a1"], "GPU-old": None, "GPU-b": ["MIG-b0"], "GPU-c": []}
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Makes this a machine with some GPUs, of which the environment may name a few."""
+
+    def make(gpus=DIVIDED, visible=None, **options):
+        monkeypatch.setitem(sys.modules, "pynvml", nvml_of(gpus, **options))
+        monkeypatch.setenv(slices.VISIBLE, visible or "")
+        if visible is None:
+            del os.environ[slices.VISIBLE]  # and afterwards it is as it was
+
+    monkeypatch.setattr(slices, "_taken", None)
+    monkeypatch.setattr(slices, "cuda_has_begun", lambda: False)
+    monkeypatch.setattr(_core, "has_cuda", lambda: True)
+    return make
+
+
+@pytest.mark.parametrize(
+    ("visible", "found"),
+    [
+        (None, ["MIG-a0", "MIG-a1", "GPU-old", "MIG-b0"]),
+        ("2, 0", ["MIG-b0", "MIG-a0", "MIG-a1"]),
+        ("GPU-b,GPU-old", ["MIG-b0", "GPU-old"]),
+        ("MIG-a1,MIG-b0", ["MIG-a1", "MIG-b0"]),
+        ("0,7,2", ["MIG-a0", "MIG-a1"]),
+        ("GPU-,0", []),
+        ("1", []),
+        ("", []),
+        ("3", []),
+    ],
+)
+def test_slices_are_those_that_the_process_may_see(machine, visible, found):
+    machine(visible=visible)
+    assert slices.slices() == found
+    assert sys.modules["pynvml"].open == 0
+
+
+def test_nothing_is_divided_without_slices_or_nvml(machine, monkeypatch):
+    for gpus, options in (({"GPU-a": None}, {}), ({}, {}), (DIVIDED, {"driver": False})):
+        machine(gpus, **options)
+        assert slices.slices() == [] and slices.take(3) == ""
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # an import fails
+    assert slices.slices() == []
+    assert slices.VISIBLE not in os.environ
+
+
+def test_a_process_sees_only_its_slice_and_keeps_it(machine):
+    machine()
+    assert slices.take(2) == "GPU-old" == os.environ[slices.VISIBLE]
+    # Of a training after it in the same process, too, though no slice is seen any more.
+    assert slices.divided() and slices.slices() == []
+    assert slices.take(2) == "GPU-old"
+    with pytest.raises(ValueError, match="to keep its MIG slice 2, as CUDA has begun, got 1"):
+        slices.take(1)
+
+
+def test_slices_that_cannot_be_taken(machine, monkeypatch):
+    machine()
+    with pytest.raises(ValueError, match="of one of 4 MIG slices, counted from 0, got 4"):
+        slices.take(4)
+    monkeypatch.setattr(slices, "cuda_has_begun", lambda: True)
+    with pytest.raises(ValueError, match="its MIG slice before CUDA begins in it, got it later"):
+        slices.take(0)
+    assert slices.VISIBLE not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("text", "rank", "size", "device", "name"),
+    [
+        ("2act@1+learn@0+both@3", 2, 4, "cuda", "MIG-a1"),
+        ("2act@1+learn@0+both@3", 1, 4, None, "MIG-b0"),
+        ("2both", 3, 4, "cuda", "MIG-a1"),
+        ("together", 0, 1, "cuda:3", "MIG-b0"),
+        ("together", 0, 1, None, "MIG-a0"),
+    ],
+)
+def test_layouts_count_slices_as_gpus(machine, monkeypatch, text, rank, size, device, name):
+    machine()
+    seen = []
+    monkeypatch.setattr(
+        placement, "choose_device",
+        lambda chosen: seen.append((chosen, os.environ[slices.VISIBLE])) or torch.device(chosen),
+    )  # fmt: skip
+    monkeypatch.setenv("LOCAL_RANK", str(rank))
+    place = placement.choose_place(Layout.parse(text), rank, size, device)
+    assert (place.device, place.mig_slice, place.notes) == (GPU, name, (f"computes on {name}",))
+    assert seen == [("cuda:0", name)]
+
+
+def test_a_slice_has_no_budget_and_is_kept_by_a_search(machine, monkeypatch):
+    machine()
+    monkeypatch.setattr(placement, "choose_device", torch.device)
+    with pytest.raises(ValueError, match=r"on a MIG slice, which has both, got layout both:8"):
+        placement.choose_place(Layout.parse("both:8"), 0, 1, "cuda:1")
+    layout = Layout.parse("act@0+learn@1")
+    joined = ProcessGroup(0, 2, GPU, layout, mig_slice=slices.take(1))
+    assert joined.with_layout(Layout.parse("learn@1+act@1")).device == GPU
+    with pytest.raises(ValueError, match="to keep its MIG slice 1, as CUDA has begun, got 0"):
+        joined.with_layout(Layout.parse("act@1+learn@0"))
+
+
+def test_a_sweep_trains_on_slices(machine):
+    machine()
+    assert devices_of([0, 3], None) == ["cuda:0", "cuda:3"]
+    assert devices_of([0, 1, 3, 2], None, each=2) == ["cuda:0,1", "cuda:3,2"]
+    assert only_gpus("3,2") == {slices.VISIBLE: "MIG-b0,GPU-old"}
+    with pytest.raises(ValueError, match="expected gpus below 4, which are here, got 4"):
+        devices_of([4], None)
+    machine(visible="2,0")
+    assert only_gpus("0,1") == {slices.VISIBLE: "MIG-b0,MIG-a0"}
+
+
+def test_slices_are_connected_by_way_of_the_host(monkeypatch):
+    """NCCL does not connect them, and only processes of one slice share memory."""
+    monkeypatch.setattr(ProcessGroup, "gather", lambda self, value: [value, "elsewhere"])
+    joined = ProcessGroup(0, 2, GPU, Layout.parse("both@0+both@1"), mig_slice="MIG-a0")
+    ways = connections.Connections(joined)
+    assert ways.share_memory(0) and not ways.share_memory(1)
+    box = ways.outbox([((2,), torch.float32)], 1, slots=3)
+    assert box.parcels[0].buffer.device.type == "cpu" and ways.bytes == 0
+    assert strategy_of(joined, None) == "multi-process"
+    with pytest.raises(ValueError, match=re.escape("expected reduction multi-process between MIG")):
+        strategy_of(joined, "multi-ring")
+    shared = ProcessGroup(0, 2, GPU, Layout.parse("2both@1"), mig_slice="MIG-a1")
+    assert strategy_of(shared, None) == "hierarchical"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("graphs", [True, False])
+@pytest.mark.parametrize(
+    ("layout", "count"), [("act@0+learn@1", 2), ("2act@0+learn@1", 3), ("both@0+both@1", 2)]
+)
+def test_slices_train_as_processes_that_share_a_gpu(layout, count, graphs, tmp_path):
+    """Messages and gradients by way of the host are those through the GPU's memory."""
+    found = []
+    for program, text in (
+        ("tests.train.sliced", layout), ("examples.a2c_vtrace.train", layout.replace("@1", "@0")),
+    ):  # fmt: skip
+        folder = tmp_path / program
+        launched(count, folder, program, layout=text, device="cuda", lag=1, total_frames=2000,
+                 deterministic=True, cuda_graphs=graphs)  # fmt: skip
+        found.append(saved(folder))
+    assert found[0]["updates"] > 10
+    assert_same(found[0]["networks"], found[1]["networks"])
