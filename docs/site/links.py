@@ -1,0 +1,54 @@
+"""Links of the repository's pages, as the site has them.
+
+On GitHub a page links to any file of the repository. On the site a link leads to the file's page
+if it has one, else to the file in the repository, and if its address is not known, it is text.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Container
+from pathlib import PurePosixPath
+
+# Code, in which nothing is a link, and links: their text and where they lead.
+_PARTS = re.compile(
+    r"^ *```.*?^ *```$|<!--.*?-->|"
+    r"(?P<image>!?)\[(?P<text>(?:[^\[\]`]|`[^`]*`)*)\]\((?P<target>[^)\s]+)\)|"
+    r"(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def site_path(path: str) -> str:
+    """Where a file of the repository is on the site: those of docs/ are at its root."""
+    return path.removeprefix("docs/").replace(".ipynb", ".md")
+
+
+def rewritten(markdown: str, page: str, on_site: Container[str], repository: str) -> str:
+    """A page with the links of the site.
+
+    Args:
+        markdown: the page's text.
+        page: its path in the repository.
+        on_site: paths of the site that there are.
+        repository: the repository's address, or "".
+    """
+    here = PurePosixPath(page).parent
+    site_here = PurePosixPath(site_path(page)).parent
+
+    def replace(link: re.Match[str]) -> str:
+        target = link["target"]
+        if not target or target.startswith("#") or ":" in target:
+            return link[0]
+        name, _, heading = target.partition("#")
+        path = os.path.normpath(here / name)
+        if site_path(path) in on_site:
+            there = os.path.relpath(site_path(path), site_here) + (f"#{heading}" if heading else "")
+            return f"{link['image']}[{link['text']}]({there})"
+        if not repository:
+            return link["text"]
+        return f"[{link['text']}]({repository}/blob/HEAD/{path}{'#' if heading else ''}{heading})"
+
+    # GitHub reads Markdown within HTML by itself.
+    return _PARTS.sub(replace, markdown).replace("<details>", '<details markdown="1">')
