@@ -26,7 +26,8 @@ from cule.rom import Game, find_game
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "build" / "pictures"
-# Parts of the site with their pages, as paths in the repository. The pages that are made follow.
+# Parts of the site with their pages, as paths in the repository. The other pages that are made
+# follow.
 NAVIGATION = {
     "Home": ["README.md"],
     "Learn": ["docs/notebooks/quickstart.ipynb", "docs/training.md", "docs/faq.md"],
@@ -42,7 +43,7 @@ NAVIGATION = {
         "design/decode.md", "design/translation.md", "design/translation_details.md",
         "design/train.md", "design/scope.md", "design/planted_faults.md",
     ],
-    "Games": ["docs/games.md", "roms/README.md"],
+    "Games": ["docs/gallery/index.md", "docs/games.md", "roms/README.md"],
     "Reference": ["docs/api.md", "CHANGELOG.md", "docs/release.md"],
 }  # fmt: skip
 # The games on the front page, in place of the README's picture.
@@ -90,10 +91,17 @@ def stage(folder: Path, shown: list[Game], pictures: Path, repository: str) -> P
     """
     shutil.rmtree(folder, ignore_errors=True)
     made = made_pages(shown, pictures)
-    texts = {
-        path: page(path, shown, repository) for pages in NAVIGATION.values() for path in pages
+    navigation = {
+        part: list(dict.fromkeys([*pages, *made.get(part, {})]))
+        for part, pages in NAVIGATION.items()
     }
-    texts |= {path: text for pages in made.values() for path, text in pages.items()}
+    texts = {path: text for pages in made.values() for path, text in pages.items()}
+    texts |= {
+        path: page(path, shown, repository)
+        for pages in navigation.values()
+        for path in pages
+        if path not in texts
+    }
     files = {
         links.site_path(str(path.relative_to(ROOT))): path
         for pattern in ("*.png", "site/*.css")
@@ -115,8 +123,7 @@ def stage(folder: Path, shown: list[Game], pictures: Path, repository: str) -> P
         "repo_url": repository or None,
         "edit_uri": "",
         "nav": [
-            {part: [links.site_path(path) for path in [*pages, *made.get(part, {})]]}
-            for part, pages in NAVIGATION.items()
+            {part: [links.site_path(path) for path in pages]} for part, pages in navigation.items()
         ],
     }
     (folder / "mkdocs.yml").write_text(json.dumps(configuration))  # JSON is YAML
@@ -138,9 +145,12 @@ def main() -> None:
     repository = os.environ.get("CULE_PROJECT_URL", "").rstrip("/")
     configuration = stage(ROOT / "build" / "pages", shown, PICTURES, repository)
     mkdocs = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    # Where mkdocs finds cule, and the extension that mkdocs.yml names.
+    paths = [str(ROOT), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     subprocess.run(
-        [*mkdocs, "-f", configuration, "-d", arguments.output.resolve()], check=True, cwd=ROOT
-    )
+        [*mkdocs, "-f", configuration, "-d", arguments.output.resolve()],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}, check=True,
+    )  # fmt: skip
     print(f"The site is in {arguments.output / 'index.html'}.")
 
 

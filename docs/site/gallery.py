@@ -109,10 +109,12 @@ def game_page(game: Game, measured: dict[str, Any], faults: list[str]) -> str:
         f"![{label}]({game.name}.webp){{ .screen }}\n",
         f"Random actions, {measured['seconds']:g} seconds, {measured['points']:,} points.\n",
         table(("what", "of this game"), facts(game, measured)),
-        f'```python\nimport cule\n\nenv = cule.AtariEnv("{game.name}", num_envs=64)\n```\n',
     ]
     if game.name in references()["human"]:
         parts.append(f"Scores of random play and of a human: {SOURCES['human'].table}.\n")
+    parts.append(
+        f'```python\nimport cule\n\nenv = cule.AtariEnv("{game.name}", num_envs=64)\n```\n'
+    )
     if faults:
         listed = "\n".join(f"- {one}" for one in faults)
         parts.append(f"## Faults that are kept\n\n{listed}\n")
