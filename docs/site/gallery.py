@@ -60,9 +60,7 @@ def kept_faults() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for item in items:
         words = re.findall(r"[\w-]+", re.sub(r"\]\([^)]*\)|'s\b", "", item))
-        said = {
-            spelled_alike("".join(words[i : i + n])) for n in (1, 2) for i in range(len(words))
-        }
+        said = {spelled_alike("".join(words[i : i + n])) for n in (1, 2) for i in range(len(words))}
         for game in games():
             if said & {spelled_alike(game.name), spelled_alike(head(game)["title"])}:
                 found.setdefault(game.name, []).append(" ".join(item.split()))
@@ -94,7 +92,7 @@ def facts(game: Game, measured: dict[str, Any]) -> dict[str, str]:
             for column, who in (("random", "random play"), ("human", "a human"))
             if game.name in references()[column]
         },
-        "screen": f"{game.facts['height']} x 160 pixels",
+        "screen": f"{measured['height']} x 160 pixels",
         "one of the 57 games": "yes" if game.name in cule.ATARI_57 else "",
         "MD5 of the ROM": f"`{game.md5}`",
     }
@@ -141,7 +139,7 @@ def card(game: Game, folder: str) -> str:
     title = head(game)["title"]
     return (
         f'<a href="{folder}{game.name}/"><img src="{folder}{game.name}.webp" alt="{title}" '
-        f'width="160" height="{game.facts["height"]}" loading="lazy"><span>{title}</span></a>'
+        f'loading="lazy"><span>{title}</span></a>'
     )
 
 
@@ -153,7 +151,7 @@ def cards(shown: list[Game], folder: str) -> str:
 def index_page(shown: list[Game]) -> str:
     """The gallery."""
     return (
-        "# Gallery\n\nEach game, played at random at its own speed. Its page has its modes, actions,"
+        "# Gallery\n\nEach game, played at random. Its page has its modes, actions,"
         " lives, score, and what is known of its RAM. [All games in a table](../games.md).\n\n"
         + cards(shown, "")
     )

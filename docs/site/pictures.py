@@ -1,8 +1,9 @@
 """Makes the gallery's moving pictures: python docs/site/pictures.py FOLDER [GAME...] [--jobs N].
 
-Each is what the best of some envs showed that played at random, pixel by pixel, at the game's own
-speed. Beside FOLDER/GAME.webp, FOLDER/GAME.json has what was measured: the lives at the start, and
-the points and seconds of what is seen. A picture that is there already is not made again.
+Each is what the best of some envs showed that played at random, pixel by pixel, at 60 frames a
+second. Beside FOLDER/GAME.webp, FOLDER/GAME.json has what was measured: the lives at the start, the
+screen's height, and the points and seconds of what is seen. A picture that is there already is not
+made again.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ def play(game: str) -> tuple[torch.Tensor, dict[str, float]]:
     best = int(points.argmax())
     return torch.stack([screen[best] for screen in screens]), {
         "lives": lives,
+        "height": screens[0].shape[1],
         "points": int(points[best]),
         "seconds": STEPS * FRAMESKIP / FRAMES_PER_SECOND,
     }

@@ -5,9 +5,9 @@ mkdocstrings turns the directives on these pages into text.
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from types import ModuleType
+import ast
+import importlib.util
+from pathlib import Path
 
 MODULES = (
     "cule",
@@ -24,22 +24,31 @@ MODULES = (
 )
 
 
-def public_names(module: ModuleType) -> list[str]:
+def public_names(module: str) -> list[str]:
     """What a module offers: its `__all__`, or the classes and functions that it defines.
 
-    Modules among them are left out, as they have pages of their own.
+    Modules with pages of their own are left out. Nothing is imported but the module's package.
     """
-    if hasattr(module, "__all__"):
-        return [name for name in module.__all__ if not inspect.ismodule(getattr(module, name))]
-    defined = {n: t for n, t in vars(module).items() if inspect.isclass(t) or inspect.isfunction(t)}
-    return [n for n, t in defined.items() if t.__module__ == module.__name__ and n[0] != "_"]
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None
+    body = ast.parse(Path(spec.origin).read_text()).body
+    names = [
+        one.name
+        for one in body
+        if isinstance(one, (ast.ClassDef, ast.FunctionDef)) and not one.name.startswith("_")
+    ]
+    for one in body:
+        if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "__all__":
+            names = ast.literal_eval(one.value)
+    return [name for name in names if f"{module}.{name}" not in MODULES]
 
 
-def page(name: str) -> str:
+def page(module: str) -> str:
     """The page of a module: its docstring, then its names."""
-    module = f"::: {name}\n    options: {{ members: false, show_root_heading: false }}\n"
-    names = public_names(importlib.import_module(name))
-    return "\n".join([f"# {name}\n", module, *(f"::: {name}.{one}\n" for one in names)])
+    text = f"::: {module}\n    options: {{ members: false, show_root_heading: false }}\n"
+    return "\n".join(
+        [f"# {module}\n", text, *(f"::: {module}.{n}\n" for n in public_names(module))]
+    )
 
 
 def pages() -> dict[str, str]:

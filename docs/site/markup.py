@@ -1,4 +1,4 @@
-"""Links of the repository's pages, as the site has them.
+"""The repository's pages as the site has them: links, and Markdown that GitHub reads otherwise.
 
 On GitHub a page links to any file of the repository. On the site a link leads to the file's page
 if it has one, else to the file in the repository, and if its address is not known, it is text.
@@ -18,6 +18,8 @@ _PARTS = re.compile(
     r"(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)",
     re.DOTALL | re.MULTILINE,
 )
+_FENCED = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
+_LIST_AT_PARAGRAPH = re.compile(r"^(?![-#]? |- )(.*\S.*)\n(?=- )", re.MULTILINE)
 
 
 def site_path(path: str) -> str:
@@ -50,5 +52,14 @@ def rewritten(markdown: str, page: str, on_site: Container[str], repository: str
             return link["text"]
         return f"[{link['text']}]({repository}/blob/HEAD/{path}{'#' if heading else ''}{heading})"
 
-    # GitHub reads Markdown within HTML by itself.
-    return _PARTS.sub(replace, markdown).replace("<details>", '<details markdown="1">')
+    return _PARTS.sub(replace, as_on_github(markdown))
+
+
+def as_on_github(markdown: str) -> str:
+    """Markdown that Python-Markdown reads as GitHub reads the given one.
+
+    It wants an empty line between a paragraph and a list, and to be told of Markdown within HTML.
+    """
+    parts = _FENCED.split(markdown)
+    parts[::2] = [_LIST_AT_PARAGRAPH.sub(r"\1\n\n", part) for part in parts[::2]]
+    return "".join(parts).replace("<details>", '<details markdown="1">')

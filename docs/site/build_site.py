@@ -1,4 +1,4 @@
-"""Builds the site: python docs/site/build.py [--output FOLDER] [--games GAME...].
+"""Builds the site: `make docs`.
 
 First all pages are put into one folder as Markdown: those of docs/, other pages of the repository,
 the notebook, and what is made of cule's tables and docstrings. Then MkDocs makes the site of them;
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import gallery
-import links
+import markup
 import notebooks
 import reference
 
@@ -103,27 +103,27 @@ def stage(folder: Path, shown: list[Game], pictures: Path, repository: str) -> P
         if path not in texts
     }
     files = {
-        links.site_path(str(path.relative_to(ROOT))): path
+        markup.site_path(str(path.relative_to(ROOT))): path
         for pattern in ("*.png", "site/*.css")
         for path in (ROOT / "docs").glob(pattern)
     }
     files |= {f"gallery/{game.name}.webp": pictures / f"{game.name}.webp" for game in shown}
-    on_site = {links.site_path(path) for path in texts} | set(files)
+    on_site = {markup.site_path(path) for path in texts} | set(files)
     for name, source in files.items():
         copied = folder / "pages" / name
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, copied)
     for path, text in texts.items():
-        written = folder / "pages" / links.site_path(path)
+        written = folder / "pages" / markup.site_path(path)
         written.parent.mkdir(parents=True, exist_ok=True)
-        written.write_text(links.rewritten(text, path, on_site, repository))
+        written.write_text(markup.rewritten(text, path, on_site, repository))
     configuration: dict[str, Any] = {
         "INHERIT": str(Path(__file__).with_name("mkdocs.yml")),
         "docs_dir": "pages",
         "repo_url": repository or None,
         "edit_uri": "",
         "nav": [
-            {part: [links.site_path(path) for path in pages]} for part, pages in navigation.items()
+            {part: [markup.site_path(path) for path in pages]} for part, pages in navigation.items()
         ],
     }
     (folder / "mkdocs.yml").write_text(json.dumps(configuration))  # JSON is YAML
