@@ -74,6 +74,8 @@ def test_pages_in_the_navigation_are_there(staged: Path) -> None:
     there = {str(path.relative_to(staged / "pages")) for path in staged.rglob("*.md")}
     assert named == there
     assert {f"gallery/{game}.md" for game in SHOWN} < named and "reference/cule.md" in named
+    breakout = (staged / "pages" / "gallery" / "breakout.md").read_text()
+    assert "[`episode_start`](../api.md#which-life-keyword)" in breakout
 
 
 def test_a_picture_shows_every_screen(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +167,8 @@ def test_links_lead_to_pages_or_to_the_repository() -> None:
     assert deeper == "[a](../../games.md#x)"
     home = markup.rewritten("[a](docs/games.md) [b](roms)", "README.md", on_site, "")
     assert home == "[a](games.md) b"
+    with pytest.raises(ValueError, match=r"docs/api\.md: expected a link to a file, got gone\.md"):
+        markup.rewritten("[a](gone.md)", "docs/api.md", on_site, "")
 
 
 class Elements(HTMLParser):

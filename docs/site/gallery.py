@@ -63,7 +63,9 @@ def kept_faults() -> dict[str, list[str]]:
         said = {spelled_alike("".join(words[i : i + n])) for n in (1, 2) for i in range(len(words))}
         for game in games():
             if said & {spelled_alike(game.name), spelled_alike(head(game)["title"])}:
-                found.setdefault(game.name, []).append(" ".join(item.split()))
+                # A page of the gallery is a folder further down.
+                text = re.sub(r"\]\((?!\w+:)", "](../", " ".join(item.split()))
+                found.setdefault(game.name, []).append(text)
     return found
 
 

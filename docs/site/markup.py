@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Container
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+ROOT = Path(__file__).resolve().parents[2]
 # Code, in which nothing is a link, and links: their text and where they lead.
 _PARTS = re.compile(
     r"^ *```.*?^ *```$|<!--.*?-->|"
@@ -35,6 +36,9 @@ def rewritten(markdown: str, page: str, on_site: Container[str], repository: str
         page: its path in the repository.
         on_site: paths of the site that there are.
         repository: the repository's address, or "".
+
+    Raises:
+        ValueError: a link leads to no file.
     """
     here = PurePosixPath(page).parent
     site_here = PurePosixPath(site_path(page)).parent
@@ -48,6 +52,8 @@ def rewritten(markdown: str, page: str, on_site: Container[str], repository: str
         if site_path(path) in on_site:
             there = os.path.relpath(site_path(path), site_here) + (f"#{heading}" if heading else "")
             return f"{link['image']}[{link['text']}]({there})"
+        if not (ROOT / path).exists():
+            raise ValueError(f"{page}: expected a link to a file, got {target}")
         if not repository:
             return link["text"]
         return f"[{link['text']}]({repository}/blob/HEAD/{path}{'#' if heading else ''}{heading})"

@@ -15,8 +15,8 @@ def markdown(path: Path, repository: str) -> str:
         if (text := "".join(cell["source"]))
     ]
     title, _, rest = texts[0].partition("\n")
-    host, _, name = repository.partition("://github.com/")
-    if host == "https" and name:
+    name = repository.partition("https://github.com/")[2]
+    if name:
         root = Path(__file__).resolve().parents[2]
         address = f"https://colab.research.google.com/github/{name}/blob/HEAD/"
         title += f"\n\n[Open it in Colab]({address}{path.relative_to(root)})"
