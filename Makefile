@@ -22,6 +22,7 @@ TRAIN_ARGS ?= --game kaboom --device cpu --width 0.25 --num-envs 16 --num-steps 
   --minibatch-size 128 --update-epochs 2 --clip-coef 0.2 --optimizer muon --learning-rate 0.004 \
   --no-anneal-lr --total-frames 160_000 --folder runs/kaboom
 DIST_ARGS ?=
+DOCS_ARGS ?=
 
 IN_VENV := $(VENV)/bin/python
 PIP_INSTALL := $(IN_VENV) -m pip install --disable-pip-version-check $(PIP_ARGS)
@@ -48,7 +49,7 @@ lint: develop
 	$(IN_VENV) -m mypy
 
 docs: develop
-	$(IN_VENV) docs/reference.py build/reference
+	PYTHONPATH='$(CURDIR)' $(IN_VENV) docs/site/build_site.py $(DOCS_ARGS)
 
 bench: setup
 	$(IN_VENV) -m cule.bench $(BENCH_ARGS)

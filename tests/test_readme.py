@@ -6,35 +6,18 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from cule.console import action_numbers
-from cule.rom import Game, games
+from cule.rom import games
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "site")]  # pytest has them already
+from gallery import modes, ranges  # noqa: E402
+
 README, GAMES = ROOT / "README.md", ROOT / "docs" / "games.md"
 BEGIN, END = "<!-- games: written by tests/test_readme.py -->\n", "<!-- end of games -->\n"
-
-
-def ranges(numbers: tuple[int, ...]) -> str:
-    """Numbers as text: (0, 1, 2, 5) as "0-2, 5"."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
-
-
-def modes(game: Game) -> str:
-    """The game's modes. Video Cube has 153, so theirs are shown as a pattern."""
-    if game.name == "video_cube":
-        hundreds = sorted({mode // 100 for mode in game.modes})
-        assert game.modes == tuple(100 * h + units for h in hundreds for units in (0, 1, 2))
-        assert hundreds == list(range(51))
-        return "0-2, and these plus 100, 200, ... 5000"
-    return ranges(game.modes)
 
 
 def game_table() -> str:

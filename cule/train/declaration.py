@@ -90,7 +90,8 @@ class Declaration:
     Args:
         num_envs: the envs of this process.
         observation: the tensor of observations over steps.
-        keeps, evaluates: the algorithm's, see Algorithm.
+        keeps: the algorithm's, see Algorithm.
+        evaluates: the algorithm's, see Algorithm.
 
     Attributes:
         program: the program, to which recurrents belong.
