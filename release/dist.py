@@ -115,7 +115,7 @@ def make_wheel(python: str, processor: str, sdist: Path, folder: Path, compiler:
         suffix = f".cpython-{version_of(interpreter)}-{processor}-linux-gnu.so"
         to_cmake = {
             "CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": processor,
-            "PYTHON_MODULE_EXTENSION": suffix,
+            "PYTHON_MODULE_EXTENSION": suffix, "CMAKE_MODULE_LINKER_FLAGS": "-s",
         }  # fmt: skip
         variables = {
             "CULE_CUDA": "OFF",
@@ -133,7 +133,7 @@ def make_wheel(python: str, processor: str, sdist: Path, folder: Path, compiler:
         (wheel,) = Path(raw).glob("*.whl")
         before = set(folder.glob("*.whl"))
         # It knows the tags of other processors only if it chooses one itself.
-        audit = (sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "--strip")
+        audit = (sys.executable, "-m", "auditwheel", "repair", "--plat", "auto")
         run(*audit, "-w", folder, wheel, env=with_own_tools())
         (tagged,) = set(folder.glob("*.whl")) - before
     check_tags(tagged.name, processor)
