@@ -54,7 +54,7 @@ def step_async(env: Sends, actions: ArrayLike, player_b_actions: ArrayLike | Non
         player_b_actions: as in `step`.
 
     Raises:
-        What `step` raises.
+        gymnasium.error.Error, TypeError, ValueError: as `step`.
     """
     if env.batches is not None:
         return env.batches.send(actions, player_b_actions)
