@@ -4,6 +4,7 @@
 // It draws nothing. It leaves the log of writes to the TIA and a StepTrace for the later phases.
 #pragma once
 
+#include "kernels/hear.h"
 #include "kernels/screen.h"
 
 namespace cule {
@@ -85,6 +86,7 @@ CULE_INLINE void play_nothing(const Batch& batch, size_t env, Restart restart) {
   batch.rewards[env] = batch.raw_rewards[env] = 0;
   batch.terminated[env] = batch.truncated[env] = batch.over[env] = batch.began[env] = 0;
   report_actions(batch, env, kNoop, 0);
+  if (hears(batch)) note_nothing_heard(batch, env);
 }
 
 // Applies the user's changes of RAM. Without any this is one test of a number.
@@ -175,6 +177,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
     act(machine.config, state, game, sticky_actions_of(batch, env), asked, player_b(batch, env),
         play);
     repeated += state.held_action[0] != asked.action;
+    if (M::kHears && hears(batch)) note_heard(batch, env, done);
     ++done;
     ++state.elapsed_frames;
     life_lost = lives < state.lives && lives > 0;
@@ -182,6 +185,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
               (options.episodic_life && life_lost);
   }
   report_actions(batch, env, state.held_action[0], repeated);
+  if (M::kHears && hears(batch)) note_heard_after_end(batch, env, done);
   state.lives = lives;
   const Restart restart = restart_after(options, stopped, life_lost);
   state.over = static_cast<uint32_t>(restart);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/episode_start.h"
+#include "kernels/hear.h"
 #include "kernels/lanes.h"
 #include "kernels/memory.h"
 #include "kernels/prepare.h"
@@ -34,6 +35,12 @@ CULE_HD inline EnvState copy_record_from(const Batch& batch, size_t env, const R
   copy_bytes(batch.ram + env * kRamBytes, pool.ram + slot * kRamBytes, kRamBytes);
   copy_bytes(batch.cartridge_bytes + env * kCartridgeBytes,
              pool.cartridge_bytes + slot * kCartridgeBytes, kCartridgeBytes);
+  if (hears(batch)) {
+    const EnvSound sound = sound_of(batch, env);
+    *sound.state = pool.sound[slot];
+    copy_bytes(reinterpret_cast<uint8_t*>(sound.samples), pool.sounds + slot * kFrameSamples,
+               kFrameSamples);
+  }
   return record.env;
 }
 
@@ -70,7 +77,7 @@ CULE_HD inline EnvState with_session(const Batch& batch, size_t env, const Core&
   machine.load(record.console);
   Session<PlainMachine, Core, SpanRenderer> session{
       config, machine, core, view, record.tia, record.game, record.env, batch.power_on,
-      sticky_actions_of(batch, env)};
+      sticky_actions_of(batch, env), sound_of(batch, env)};
   body(session);
   machine.store(record.console);
   record.screen.front = static_cast<uint8_t>(view.front);
@@ -122,6 +129,7 @@ CULE_INLINE void finish_restart(const Batch& batch, size_t env, const EnvState& 
                                 EpisodeBegun begun) {
   StepTrace& trace = batch.traces[env];
   report_state(batch, env, state);
+  if (hears(batch)) silence_older(batch, env);
   batch.began[env] = begun.new_game;
   // The game has ended while the start of its next life was played.
   if (begun.new_game && trace.restart == Restart::kNextLife) batch.over[env] = 1;
