@@ -46,11 +46,8 @@ def make_parser() -> Parser:
         help="seed of the games and the actions (default: 0)")  # fmt: skip
     add("--device", metavar="D",
         help="cpu, cuda or cuda:1 (default: cuda if there is one, else cpu)")  # fmt: skip
-    add(
-        "--mute",
-        action="store_true",
-        help="no sound (there is none in a .gif or of several consoles)",
-    )
+    add("--mute", action="store_true",
+        help="no sound (of several consoles, and in a .gif, there is none)")  # fmt: skip
     add("--quiet", action="store_true", help="no progress bar")
     return parser
 

@@ -71,9 +71,8 @@ class _EpisodeVideos:
         self._ids = torch.tensor(list(self._episodes), device=atari.device)
         self._open: dict[int, VideoFile] = {}
         self._closed = False
-        VideoFile(
-            path, fps, sample_rate
-        ).close()  # what cannot be made is refused before anything is played
+        # What cannot be made is refused before anything is played.
+        VideoFile(path, fps, sample_rate).close()
 
     def film(self, info: dict[str, Any]) -> None:
         marks = torch.stack([torch.as_tensor(info[key]) for key in ("new_game", "game_over")])

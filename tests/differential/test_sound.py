@@ -23,11 +23,8 @@ SOUND = replace(OPTIONS, sound=True)
 FRAMES, RESET_EVERY = 600, 250
 # Games with much sound: all ways in which a channel's bits move, frequencies that change, and one
 # that writes a volume several times a frame.
-SOME = (
-    "asteroids", "beam_rider", "breakout", "gravitar", "ms_pacman", "pitfall2", "pong", "qbert",
-    "space_invaders", "yars_revenge",
-)  # fmt: skip
-IDS = ("ALE/SpaceInvaders-v5", "ALE/Pong-v5")
+SOME = ("asteroids", "breakout", "pitfall2", "pong", "qbert", "yars_revenge")
+IDS = ("SpaceInvaders-v5", "Pong-v5")
 
 
 @pytest.mark.parametrize("name", SOME)
@@ -58,7 +55,7 @@ def same(theirs: Any, ours: Any, when: object) -> None:
 
 def envs(name: str, **options: Any) -> tuple[Any, Any]:
     """ale-py's env and cule's, with sound."""
-    return pair(name, sound_obs=True, **options)
+    return pair(f"ALE/{name}", f"cule/{name}", sound_obs=True, **options)
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -86,7 +83,7 @@ def test_observations_are_those_of_ales_env(name: str, obs_type: str) -> None:
 
 
 def test_random_frameskips_sound_as_ales_do() -> None:
-    theirs, ours = envs("ALE/SpaceInvaders-v5", frameskip=(2, 6), repeat_action_probability=0.0)
+    theirs, ours = envs("SpaceInvaders-v5", frameskip=(2, 6), repeat_action_probability=0.0)
     same(theirs.reset(seed=2)[0], ours.reset(seed=2)[0], "reset")
     for step in range(150):
         same(theirs.step(step % 6)[0], ours.step(step % 6)[0], step)
@@ -94,7 +91,7 @@ def test_random_frameskips_sound_as_ales_do() -> None:
 
 def test_sound_goes_on_when_the_single_env_restores_a_state() -> None:
     """As in ale-py, whose states hold no sound."""
-    theirs, ours = envs("ALE/SpaceInvaders-v5", frameskip=3, repeat_action_probability=0.0)
+    theirs, ours = envs("SpaceInvaders-v5", frameskip=3, repeat_action_probability=0.0)
     same(theirs.reset(seed=2)[0], ours.reset(seed=2)[0], "reset")
     saved: list[Any] = []
     for step in range(120):
@@ -116,8 +113,12 @@ def test_interface_sounds_as_ales_does(frame_skip: int) -> None:
     path = str(rom_path(find_game("space_invaders")))
     rng = np.random.default_rng(1)
 
+    loud = 0
+
     def check(when: object) -> None:
+        nonlocal loud
         theirs, ours = (ale.getAudio() for ale in both)
+        loud += bool((theirs > 128).any())
         np.testing.assert_array_equal(theirs, ours, err_msg=str(when))
         given = np.zeros(both[1].getAudioSize(), np.uint8)
         both[1].getAudio(given)
@@ -142,7 +143,7 @@ def test_interface_sounds_as_ales_does(frame_skip: int) -> None:
                 for ale in both:
                     ale.reset_game()
                 check("reset")
-        assert len(np.unique(both[0].getAudio())) == 1 + sound or not sound
+    assert loud > 20
 
 
 @pytest.mark.parametrize("pool", [0, 5])
