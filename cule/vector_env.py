@@ -182,11 +182,10 @@ class AtariEnv(VectorEnv):
         keywords = dict(locals())
         self._guard = _core.Guard()
         checked = settings.check(keywords)
-        self.num_envs, self.device = checked.num_envs, checked.device
-        self.obs_type, self.output = checked.obs_type, checked.output
+        self.num_envs, self.device, self.output = checked.num_envs, checked.device, checked.output
+        self.continuous, self.obs_type = checked.continuous, checked.obs_type
         self.render_mode, self.autoreset_mode = checked.render_mode, checked.autoreset_mode
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self.continuous = checked.continuous
         self.continuous_action_threshold = checked.continuous_action_threshold
         self.games = games_of_envs(game, self.num_envs)
         warn_of_other_meanings([game] if isinstance(game, str) else game, **vars(checked))

@@ -128,11 +128,18 @@ CULE_INLINE Restart restart_after(const StepOptions& options, bool stopped, bool
   return life_lost && starts_lives(options) ? Restart::kNextLife : Restart::kNone;
 }
 
+// How many frames of a step passed before its episode ended, and how many held an earlier action.
+struct FramesPassed {
+  int32_t done, repeated;
+};
+
 // Stores what a step leaves of the console, the game and the env, and shows in RAM what is held.
 template <class M>
 CULE_INLINE void store_played(const Batch& batch, size_t env, const M& machine,
-                              const GameState& game, const EnvState& state) {
+                              const GameState& game, const EnvState& state, FramesPassed passed) {
   patch_ram(batch, env, machine.ram, state, true);
+  report_actions(batch, env, state.held_action[0], passed.repeated);
+  if (M::kHears && hears(batch)) note_heard_after_end(batch, env, passed.done);
   ConsoleState console;
   machine.store(console);
   store_part(batch.records, env, offsetof(EnvRecord, console), console);
@@ -184,8 +191,6 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
     stopped = game.terminal || state.elapsed_frames >= options.max_frames ||
               (options.episodic_life && life_lost);
   }
-  report_actions(batch, env, state.held_action[0], repeated);
-  if (M::kHears && hears(batch)) note_heard_after_end(batch, env, done);
   state.lives = lives;
   const Restart restart = restart_after(options, stopped, life_lost);
   state.over = static_cast<uint32_t>(restart);
@@ -195,7 +200,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   if (lacks_shown(batch, env, plan)) machine.devices.faults |= kFaultFrameLost;
   state.faults |= machine.devices.faults;
 
-  store_played(batch, env, machine, game, state);
+  store_played(batch, env, machine, game, state, {done, repeated});
   const bool lives_end = options.life_loss_info || options.episodic_life;
   result.terminated = game.terminal || (lives_end && life_lost);
   result.truncated = state.elapsed_frames >= options.max_frames && !result.terminated;

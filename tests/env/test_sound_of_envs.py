@@ -16,6 +16,7 @@ from gymnasium.utils.env_checker import check_env
 import cule
 from cule import play
 from cule.env.flights import Flights
+from cule.single_env import SingleAtariEnv
 from cule.wrappers.soundtrack import SAMPLE_RATE, Soundtrack
 
 OPTIONS: dict[str, Any] = {"device": "cpu", "sound_obs": True, "reset_pool_size": 2}
@@ -45,7 +46,7 @@ def test_observations_are_in_their_space(obs_type: str) -> None:
 
 
 def test_gymnasiums_checker_takes_sound() -> None:
-    check_env(cule.SingleAtariEnv("ms_pacman", obs_type="rgb", sound_obs=True, reset_pool_size=0))
+    check_env(SingleAtariEnv("ms_pacman", obs_type="rgb", sound_obs=True, reset_pool_size=0))
 
 
 def test_what_is_returned_stays_unless_it_is_shared() -> None:
@@ -164,7 +165,7 @@ def test_sound_that_cannot_be_is_refused(tmp_path: Path) -> None:
         cule.RecordVideo(heard, tmp_path / "a.gif", env_ids=[0], sound=True)
     with pytest.raises(TypeError, match=r"expected sound_obs to be True or False, got 'yes'$"):
         cule.AtariEnv("pong", 1, "cpu", sound_obs="yes")  # type: ignore[arg-type]
-    single = cule.SingleAtariEnv("pong", reset_pool_size=1)
+    single = SingleAtariEnv("pong", reset_pool_size=1)
     single.ale.setBool("sound_obs", True)
     with pytest.raises(RuntimeError, match=r"expected sound_obs to be False, with which this env"):
         single.ale.loadROM(str(cule.rom.rom_path(cule.rom.find_game("pong"))))
