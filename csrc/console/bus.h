@@ -6,12 +6,11 @@
 // what is outside of these fields: `Devices`, the TIA's state and its trail, the cartridge's bytes.
 //
 // `Ram` and `Rom` say how a backend reaches its memory. `Ram` has `get(index)` and `set(index,
-// byte)` for the 128 bytes; `tia()`, the TIA's state as of the last write (tia/deferred_beam.h); and
-// `set_sound(number, byte)` for the registers of sound, which does nothing where nobody listens.
-// `Rom` has `operator()(offset)`, a byte of the image;
-// `predecoded_at(offset)`, the instruction that begins there; `marked_op(offset)`, the same, but in
-// a translated ROM the mark where a block begins; and `operation(opcode)`, an instruction without
-// its operand.
+// byte)` for the 128 bytes; `tia()`, the TIA's state as of the last write (tia/deferred_beam.h);
+// and `set_sound(number, byte)` for the registers of sound, which does nothing if nobody listens.
+// `Rom` has `operator()(offset)`, a byte of the image; `predecoded_at(offset)`, the instruction
+// that begins there; `marked_op(offset)`, the same, but in a translated ROM the mark where a block
+// begins; and `operation(opcode)`, an instruction without its operand.
 #pragma once
 
 #include "cartridge/access.h"

@@ -46,9 +46,11 @@ CULE_INLINE void note_nothing_heard(const Batch& batch, size_t env) {
 }
 
 // After a start of an episode: the frames before its newest are silent.
-CULE_INLINE void silence_older(const Batch& batch, size_t env) {
+template <class Lanes>
+CULE_INLINE void silence_older(const Batch& batch, size_t env, const Lanes& lanes) {
   uint32_t* samples = reinterpret_cast<uint32_t*>(sounds_of(batch, env));
-  for (size_t i = 0; i < (sound_bytes(batch) - kFrameSamples) / 4; ++i) samples[i] = kSilence;
+  const int words = (batch.sound_frames - 1) * (kFrameSamples / 4);
+  for (int i = lanes.lane(); i < words; i += Lanes::kCount) samples[i] = kSilence;
 }
 
 // Makes the samples of env's step. `loud` is memory that all lanes share.

@@ -40,8 +40,8 @@ CULE_INLINE PlainRom rom_of(const Batch& batch, const ConsoleConfig& config) {
 using PlainMachine = Machine<PlainRam, PlainRom>;
 
 // The memory that a PlainMachine needs in addition to the env's own. `entries` has room for an
-// instruction buffer, and `trail.starts` for a step's segments. `unheard` are the registers of sound
-// if nobody listens: to write them is less than to ask.
+// instruction buffer, and `trail.starts` for a step's segments. `unheard` has registers of sound if
+// nobody listens: to write them takes less time than to ask.
 struct Workplace {
   uint32_t* entries;
   TiaTrail& trail;

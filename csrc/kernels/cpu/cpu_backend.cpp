@@ -92,7 +92,7 @@ struct EnvPhases {
     if (trace().restart == Restart::kNone) return;
     const int64_t seed = seeds ? seeds[env] : kNoSeed;
     if (restarts_from_pool(batch, env))
-      copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, seed));
+      copy_outputs_from(batch, env, batch.pool, restart_record(batch, env, seed));
     else emulate_restart(batch, env, seed, core, workspace.place());
   }
   void observe_start() const {

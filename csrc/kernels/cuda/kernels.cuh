@@ -100,6 +100,7 @@ __global__ void __launch_bounds__(kThreads, 8)
   for (uint32_t i = threadIdx.x; i < 2 * batch.picture_bytes / sizeof(uint4); i += kThreads)
     to[i] = from[i];
   own_rows(pictures, BlockLanes{});
+  if (hears(batch)) copy_sound_from(batch, env, batch.pool, slot, BlockLanes{});
 }
 
 // Emulates the start of an episode for each env that starts one without the pool; a thread for each
