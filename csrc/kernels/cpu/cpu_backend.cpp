@@ -85,7 +85,8 @@ struct EnvPhases {
     if (!batch.terminated[env] && !batch.truncated[env]) return;
     const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
     memcpy(batch.final_observations + env * bytes, batch.observations + env * bytes, bytes);
-    if (hears(batch)) memcpy(final_sounds_of(batch, env), sounds_of(batch, env), sound_bytes(batch));
+    if (!hears(batch)) return;
+    memcpy(final_sounds_of(batch, env), sounds_of(batch, env), sound_bytes(batch));
   }
   void choose() const { choose_reset(batch, env, mask); }
   void restart() const {
