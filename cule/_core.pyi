@@ -15,6 +15,8 @@ CONFIG_BYTES: int
 MAX_ENVS_APART: int
 ENVS_PER_POOLED: int
 RAM_BYTES: int
+FRAME_SAMPLES: int
+SOUND_CHANNELS_BYTE: int
 LINE_PIXELS: int
 PICTURE_ROWS: int
 LINE_CYCLES: int
@@ -50,6 +52,7 @@ def find_misfit_state(
 ) -> tuple[int, str] | None: ...
 def has_cuda() -> bool: ...
 def headers() -> dict[str, str]: ...
+def hear(sound: np.ndarray, samples: np.ndarray) -> None: ...
 def is_cartridge_address(address: int, /) -> bool: ...
 def is_timer_address(address: int, /) -> bool: ...
 
@@ -99,6 +102,7 @@ class Batch:
     record_word_stride: int
     repeat_action_probability: float
     reward_clipping: bool
+    sound_frames: int
     spare_capacity: int
     spare_count: int
     stack: int
@@ -117,10 +121,14 @@ class Batch:
     boot_ram: int
     boot_cartridge_bytes: int
     boot_pictures: int
+    boot_sound: int
+    boot_sounds: int
     pool_records: int
     pool_ram: int
     pool_cartridge_bytes: int
     pool_pictures: int
+    pool_sound: int
+    pool_sounds: int
     records: int
     ram: int
     cartridge_bytes: int
@@ -129,6 +137,8 @@ class Batch:
     pooled: int
     noop_random: int
     env_random: int
+    sound: int
+    sounds: int
     traces: int
     buffers: int
     spare_buffers: int
@@ -139,6 +149,7 @@ class Batch:
     order_ends: int
     order_clocks: int
     segments: int
+    heard: int
     actions: int
     strengths: int
     actions_b: int
@@ -148,6 +159,7 @@ class Batch:
     played: int
     observations: int
     final_observations: int
+    final_sounds: int
     rewards: int
     raw_rewards: int
     terminated: int

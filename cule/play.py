@@ -14,13 +14,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from cule import record
+import numpy as np
+
+from cule import _core, record
 from cule.env.window import INVISIBLE_DRIVERS
 from cule.errors import MissingPackage
 from cule.facts.actions import ACTIONS, action_number
 from cule.programs.command_line import Parser, number, run_main
 from cule.rom import find_game
 from cule.vector_env import AtariEnv
+from cule.wrappers.soundtrack import SAMPLE_RATE, SILENCE
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
@@ -62,6 +65,7 @@ def make_parser() -> Parser:
         "GAME.mp4)")  # fmt: skip
     add("--seconds", type=number(float), default=10.0, metavar="S",
         help="length of a video (default: 10)")  # fmt: skip
+    add("--mute", action="store_true", help="no sound")
     add("--quiet", action="store_true", help="no progress bar")
     return parser
 
@@ -106,6 +110,46 @@ def action_of_keys(keys: Any, pygame: Any, offered: Sequence[str]) -> int:
     return offered.index(ACTIONS[action_number(horizontal, vertical, fire)])
 
 
+class Speaker:
+    """Plays the console's sound by pygame's mixer, as far as there is a device for it.
+
+    Args:
+        speed: how many times as fast as a console.
+        muted: whether it is silent.
+    """
+
+    # A sound that waits is begun when the one before it ends: so each has some frames.
+    FRAMES = 4
+
+    def __init__(self, speed: float, muted: bool):
+        import pygame
+
+        self._channel: Any = None
+        self._waiting: list[np.ndarray] = []
+        if muted:
+            return
+        try:
+            pygame.mixer.init(
+                round(SAMPLE_RATE * speed), 8, 1, _core.FRAME_SAMPLES, allowedchanges=0
+            )
+        except pygame.error as problem:
+            print(f"There is no sound: {problem}.")
+            return
+        self._pygame, self._channel = pygame, pygame.mixer.Channel(0)
+
+    def hear(self, samples: np.ndarray) -> None:
+        """Adds a frame's samples, (512,) uint8. Leaves out what would make it late."""
+        if self._channel is None:
+            return
+        self._waiting.append(samples)
+        if len(self._waiting) < self.FRAMES or self._channel.get_queue() is not None:
+            del self._waiting[: -2 * self.FRAMES]
+            return
+        together, self._waiting = np.concatenate(self._waiting), []
+        heard = np.maximum(together, SILENCE).tobytes()
+        self._channel.queue(self._pygame.mixer.Sound(buffer=heard))
+
+
 def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
     """Plays until the window is closed; prints the keys, and the score of each game.
 
@@ -122,6 +166,7 @@ def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
     try:
         picture = pygame.Surface((320, height))
         clock, score = pygame.time.Clock(), 0
+        speaker = Speaker(options.speed, options.mute)
         while True:
             for event in pygame.event.get():
                 if event.type == pygame.QUIT or (
@@ -134,7 +179,8 @@ def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
                     env.reset()
                     score = 0
             action = action_of_keys(pygame.key.get_pressed(), pygame, env.action_meanings)
-            _, _, terminated, truncated, info = env.step([action])
+            observations, _, terminated, truncated, info = env.step([action])
+            speaker.hear(observations["sound"][0].numpy())
             score += int(info["raw_reward"][0])
             pygame.display.set_caption(
                 f"{env.games[0].name}  score {score}  lives {int(info['lives'][0])}"
@@ -147,6 +193,7 @@ def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:
             pygame.display.flip()
             clock.tick(60 * options.speed)
     finally:
+        pygame.mixer.quit()
         pygame.display.quit()
 
 
@@ -165,6 +212,7 @@ def run(options: argparse.Namespace) -> None:
         mode=options.mode,
         difficulty=options.difficulty,
         reset_pool_size=1,
+        sound_obs=True,
     )
     with closing(env):
         if options.output is None:
@@ -186,9 +234,8 @@ def run(options: argparse.Namespace) -> None:
     for name in ("mode", "difficulty"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
-    record.run(
-        record.make_parser().parse_args(words + ["--device", "cpu"] + ["--quiet"] * options.quiet)
-    )
+    words += ["--device", "cpu"] + ["--quiet"] * options.quiet + ["--mute"] * options.mute
+    record.run(record.make_parser().parse_args(words))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -46,6 +46,8 @@ def make_parser() -> Parser:
         help="seed of the games and the actions (default: 0)")  # fmt: skip
     add("--device", metavar="D",
         help="cpu, cuda or cuda:1 (default: cuda if there is one, else cpu)")  # fmt: skip
+    add("--mute", action="store_true",
+        help="no sound (of several consoles, and in a .gif, there is none)")  # fmt: skip
     add("--quiet", action="store_true", help="no progress bar")
     return parser
 
@@ -69,6 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
         frameskip=frameskip,
         mode=options["mode"],
         difficulty=options["difficulty"],
+        sound_obs=not options["mute"] and (options["num_envs"] or len(games)) == 1,
     )
     steps = max(1, round(options["seconds"] * env.metadata["render_fps"] / frameskip))
     generator = torch.Generator(device).manual_seed(options["seed"])

@@ -7,6 +7,7 @@ so that the same seeds give the same runs.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from cule.env.lineup import games_of_envs
 from cule.env.one_console import OneConsole
 from cule.env.outputs import Step
 from cule.env.rendering import FRAMES_PER_SECOND
+from cule.env.spaces import with_sound
 from cule.errors import InvalidType, InvalidValue, shown
 from cule.facts.names import warn_of_other_meanings
 from cule.state import State
@@ -78,6 +80,7 @@ class SingleAtariEnv(gymnasium.Env):
         max_num_frames_per_episode: frames after which an episode is truncated; the frames that a
             reset plays count, too.
         repeat_action_probability: as AtariEnv's.
+        sound_obs: observations are a dict of "image" and "sound", (512,) uint8, as AtariEnv's.
         render_mode: None; "rgb_array": `render` gives (height, 320, 3) uint8; "human": each reset
             and step draws the screen in a window, which needs `pip install pygame`.
         **options: AtariEnv's other keywords, except num_envs, output and autoreset_mode.
@@ -103,6 +106,7 @@ class SingleAtariEnv(gymnasium.Env):
         frameskip: int | Sequence[int] = 4,
         max_num_frames_per_episode: int = 108_000,
         repeat_action_probability: float = 0.0,
+        sound_obs: bool = False,
         render_mode: Literal["human", "rgb_array"] | None = None,
         **options: Any,
     ):
@@ -135,12 +139,13 @@ class SingleAtariEnv(gymnasium.Env):
             played.name, 1, device, output="numpy", autoreset_mode=AutoresetMode.DISABLED,
             frameskip=high - 1, max_num_frames_per_episode=self._max_frames,
             repeat_action_probability=repeat_action_probability,
-            obs_type="ram" if obs_type == "ram" else "image",
+            obs_type="ram" if obs_type == "ram" else "image", sound_obs=sound_obs,
             render_mode=render_mode, **options,
         )  # fmt: skip
+        self.sound_obs = bool(sound_obs)
         self._guard = _core.Guard()
         self._terminated = self._truncated = self._over = False
-        self._last: tuple[np.ndarray, float, bool, bool, dict[str, Any]] | None = None
+        self._last: tuple[Any, float, bool, bool, dict[str, Any]] | None = None
         self._console = OneConsole(self.env)
         self.ale = self._make_ale(float(repeat_action_probability))
         self.observation_space = self._make_observation_space()
@@ -152,19 +157,28 @@ class SingleAtariEnv(gymnasium.Env):
             self._act, self._load, self.reset,
         )  # fmt: skip
         settings = AleSettings(
-            repeat_action_probability=probability, max_num_frames_per_episode=self._max_frames
+            sound_obs=self.sound_obs,
+            repeat_action_probability=probability,
+            max_num_frames_per_episode=self._max_frames,
         )
         return AleView(self.env, actions, settings)
 
-    def _make_observation_space(self) -> Box:
+    def _make_observation_space(self) -> gymnasium.Space:
         if self.obs_type not in SCREENS:
             return self.env.single_observation_space
         colors = (3,) if self.obs_type == "rgb" else ()
-        return Box(low=0, high=255, shape=(*self.ale.getScreenDims(), *colors), dtype=np.uint8)
+        shape = (*self.ale.getScreenDims(), *colors)
+        screens = Box(low=0, high=255, shape=shape, dtype=np.uint8)
+        return with_sound(screens) if self.sound_obs else screens
 
-    def _observation(self, observations: np.ndarray) -> np.ndarray:
+    def _observation(self, observations: Any) -> Any:
+        if not self.sound_obs:
+            return self._image(observations)
+        return {"image": self._image(observations["image"]), "sound": self.ale.getAudio()}
+
+    def _image(self, images: np.ndarray) -> np.ndarray:
         if self.obs_type not in SCREENS:
-            return observations[0]
+            return images[0]
         return self.ale.getScreenRGB() if self.obs_type == "rgb" else self.ale.getScreenGrayscale()
 
     @staticmethod
@@ -184,7 +198,7 @@ class SingleAtariEnv(gymnasium.Env):
     @changes
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode.
 
         Args:
@@ -193,8 +207,9 @@ class SingleAtariEnv(gymnasium.Env):
 
         Returns:
             The observation, uint8: (stack_num, img_height, img_width); (128,) with obs_type "ram";
-            (height, 160, 3) with "rgb"; (height, 160) with "grayscale". And a dict of numbers. With
-            a seed it has `seeds`, that of `np_random` and that of the console.
+            (height, 160, 3) with "rgb"; (height, 160) with "grayscale"; with sound a dict of that
+            and the sound. And a dict of numbers. With a seed it has `seeds`, that of `np_random`
+            and that of the console.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.
@@ -222,7 +237,7 @@ class SingleAtariEnv(gymnasium.Env):
         self.env.engine.batch.max_frames = max(1, self._max_frames - frames)
 
     @changes
-    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Plays `frameskip` frames. After a truncation it plays none until the next reset.
 
         Raises:
@@ -236,12 +251,17 @@ class SingleAtariEnv(gymnasium.Env):
         )
         if self._truncated and self._last and not self.env.closed:
             observation, _, terminated, truncated, info = self._last
-            return observation.copy(), 0.0, terminated, truncated, info | {"raw_reward": 0}
+            observation = copy.deepcopy(observation)
+            if self.sound_obs:  # as in ale-py, what sounds goes on
+                for _ in range(drawn or self.env.engine.batch.frameskip):
+                    self._console.hear()
+                observation["sound"] = self.ale.getAudio()
+            return observation, 0.0, terminated, truncated, info | {"raw_reward": 0}
         if drawn is not None and not self.env.closed:
             self.env.engine.batch.frameskip = drawn
         return self._note(self.env.step(arguments.on_host("action", action)[None]))
 
-    def _note(self, results: Step) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def _note(self, results: Step) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """The env's results of a step or frame, which are also kept."""
         observations, rewards, ends, cuts, infos = results
         self._terminated, self._truncated = bool(ends[0]), bool(cuts[0])
@@ -310,6 +330,11 @@ class SingleAtariEnv(gymnasium.Env):
 
     @changes
     def restore_state(self, state: State) -> None:
-        """Puts a state from clone_state back; `ale.lives()` is right after the next step."""
-        self.env.restore_state(state)
+        """Puts a state from clone_state back; `ale.lives()` is right after the next step.
+
+        As in ale-py, sound is no part of it: it goes on as it is. With AtariEnv's `restore_state`
+        it is.
+        """
+        with self._console.sound_goes_on():
+            self.env.restore_state(state)
         self._terminated = self._truncated = self._over = False

@@ -27,6 +27,8 @@ VERSION = 4
 _FILE = Kind("state", VERSION)
 # The env is the second axis of these tensors. They exist only without a reset pool.
 _RANDOM_TENSORS = ("noop_random", "env_random")
+# Only an env with sound has these.
+_SOUND_TENSORS = ("sound", "sounds")
 # The words of a record that say where an env's other random numbers go on.
 _RANDOM_WORDS = [byte // 4 for byte in _core.RANDOM_BYTES]
 # The engine's other tensors that hold the state of an env, except `records`: the env is their first
@@ -34,8 +36,15 @@ _RANDOM_WORDS = [byte // 4 for byte in _core.RANDOM_BYTES]
 _TENSORS = tuple(
     name
     for name, (_, life, _, _) in _core.Batch().arrays(True, False).items()
-    if life in ("state", "output") and name not in ("records", *_RANDOM_TENSORS)
+    if life in ("state", "output") and name not in ("records", *_RANDOM_TENSORS, *_SOUND_TENSORS)
 )
+
+
+def _sound_of(engine: Engine) -> dict[str, torch.Tensor]:
+    """The envs' sound, and the samples of their last frames: (num_envs, 512) uint8. Views."""
+    if not engine.options.sound:
+        return {}
+    return {"sound": engine.tensors["sound"], "sounds": engine.tensors["sounds"][:, -1]}
 
 
 def _oddity(part: Any) -> str | None:
@@ -126,6 +135,7 @@ class State:
         tensors = {
             name: engine.tensors[name][env_ids] for name in _TENSORS if name not in made
         } | made
+        tensors |= {name: part[env_ids] for name, part in _sound_of(engine).items()}
         tensors["records"] = engine.contents.records()[env_ids]
         if include_rng:
             for name in _RANDOM_TENSORS:
@@ -179,13 +189,18 @@ class State:
             targets |= {
                 name: engine.tensors[name].t() for name in _RANDOM_TENSORS if name in engine.tensors
             }
-        self._check_parts(targets)
+        sound = _sound_of(engine)
+        self._check_parts(targets, sound)
         if not trusted:
             self._check_contents(engine, env_ids)
         if not engine.keeps_pooled:
             del targets["pooled"]
+        targets |= sound
         parts = []
         for name, target in targets.items():
+            if name in sound and name not in self.tensors:  # an env without sound gave them
+                parts.append(torch.zeros_like(target[env_ids]))
+                continue
             part = self.tensors[name].to(engine.device)
             if name == "records" and not self.include_rng:
                 part = part.clone()
@@ -220,17 +235,25 @@ class State:
             if oddity := _oddity(part):
                 raise InvalidValue(f"expected {name} to be a plain tensor, got {oddity}")
 
-    def _check_parts(self, targets: dict[str, torch.Tensor]) -> None:
+    def _check_parts(
+        self, targets: dict[str, torch.Tensor], sound: dict[str, torch.Tensor]
+    ) -> None:
         """Checks that the parts have the engine's names, shapes and dtypes, with a row a state.
+
+        States of envs with and without sound fit both kinds of env.
 
         Raises:
             ValueError: one is different.
         """
-        if set(targets) != set(self.tensors):
+        given = set(self.tensors)
+        if set(targets) != given.difference(_SOUND_TENSORS) or (
+            len(given.intersection(_SOUND_TENSORS)) == 1
+        ):
             raise InvalidValue(
                 "expected a state of an env with the same reset_pool_size, 0 or not 0"
             )
         count = len(self.games)
+        targets = targets | {name: part for name, part in sound.items() if name in given}
         for name, target in targets.items():
             part = self.tensors[name]
             if part.shape[1:] != target.shape[1:]:

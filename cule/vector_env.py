@@ -9,7 +9,6 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 import torch
-from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -101,6 +100,9 @@ class AtariEnv(VectorEnv):
         mode: the game's mode, one for all or one for each env; None: its default.
         difficulty: the difficulty switches, likewise; None: 0.
         obs_type: "image", or "ram" for the console's 128 bytes.
+        sound_obs: observations are, as those of ale-py's single env, a dict of "image" (or RAM) and
+            "sound": (num_envs, 512) uint8, the last frame's samples, 30,720 a second; 128 is
+            silence. `get_sound` gives those of all frames of a step.
         seed: the seed of the first `reset` that is called without one: env `i` gets `seed + i`.
         patches: changes of RAM before each frame of a step, for all envs: a cule.Patch, the name of
             one of cule.modifications(game), or a list of both. `set_patches` gives each env its
@@ -132,7 +134,7 @@ class AtariEnv(VectorEnv):
         "render_modes": list(settings.RENDER_MODES),
         "render_fps": FRAMES_PER_SECOND,
     }
-    single_observation_space: Box
+    single_observation_space: Any  # Box, or with `sound_obs` a Dict of two.
     single_action_space: Any  # Discrete, or with `continuous` a Box.
 
     @names_what_was_meant
@@ -169,6 +171,7 @@ class AtariEnv(VectorEnv):
         mode: int | Sequence[int] | None = None,
         difficulty: int | Sequence[int] | None = None,
         obs_type: Literal["image", "ram"] = "image",
+        sound_obs: bool = False,
         seed: int | None = None,
         patches: Patch | str | Sequence[Patch | str] | None = None,
         reset_pool_size: int = 30,
@@ -179,11 +182,10 @@ class AtariEnv(VectorEnv):
         keywords = dict(locals())
         self._guard = _core.Guard()
         checked = settings.check(keywords)
-        self.num_envs, self.device = checked.num_envs, checked.device
-        self.obs_type, self.output = checked.obs_type, checked.output
+        self.num_envs, self.device, self.output = checked.num_envs, checked.device, checked.output
+        self.continuous, self.obs_type = checked.continuous, checked.obs_type
         self.render_mode, self.autoreset_mode = checked.render_mode, checked.autoreset_mode
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self.continuous = checked.continuous
         self.continuous_action_threshold = checked.continuous_action_threshold
         self.games = games_of_envs(game, self.num_envs)
         warn_of_other_meanings([game] if isinstance(game, str) else game, **vars(checked))
@@ -322,6 +324,7 @@ class AtariEnv(VectorEnv):
 
     get_ram = views.get_ram
     get_screen = views.get_screen
+    get_sound = views.get_sound
     get_screen_rgb = views.get_screen_rgb
     get_screen_grayscale = views.get_screen_grayscale
     rgb_screens = views.rgb_screens

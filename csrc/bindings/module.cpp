@@ -16,6 +16,7 @@
 #include "bindings/checked_backend.h"
 #include "bindings/checked_batch.h"
 #include "bindings/guard.h"
+#include "bindings/sound.h"
 #include "bindings/translation_facts.h"
 #include "console/make_config.h"
 #include "execution/decode_rom.h"
@@ -387,6 +388,7 @@ PYBIND11_MODULE(_core, m) {
   Guard::watch_forks();
   py::class_<Guard>(m, "Guard").def(py::init<>()).def("call", &Guard::call);
   bind_constants(m);
+  bind_sound(m);
   bind_translation_facts(m);
   bind_batch(m);
   bind_backend(m);

@@ -6,17 +6,18 @@
 // what is outside of these fields: `Devices`, the TIA's state and its trail, the cartridge's bytes.
 //
 // `Ram` and `Rom` say how a backend reaches its memory. `Ram` has `get(index)` and `set(index,
-// byte)` for the 128 bytes, and `tia()`, the TIA's state as of the last write
-// (tia/deferred_beam.h). `Rom` has `operator()(offset)`, a byte of the image;
-// `predecoded_at(offset)`, the instruction that begins there; `marked_op(offset)`, the same, but in
-// a translated ROM the mark where a block begins; and `operation(opcode)`, an instruction without
-// its operand.
+// byte)` for the 128 bytes; `tia()`, the TIA's state as of the last write (tia/deferred_beam.h);
+// and `set_sound(number, byte)` for the registers of sound, which does nothing if nobody listens.
+// `Rom` has `operator()(offset)`, a byte of the image; `predecoded_at(offset)`, the instruction
+// that begins there; `marked_op(offset)`, the same, but in a translated ROM the mark where a block
+// begins; and `operation(opcode)`, an instruction without its operand.
 #pragma once
 
 #include "cartridge/access.h"
 #include "console/devices.h"
 #include "console/latch_search.h"
 #include "cpu_6507/bus.h"
+#include "tia/chip/sound.h"
 #include "tia/deferred_beam.h"
 
 namespace cule {
@@ -100,8 +101,12 @@ CULE_INLINE void write_tia(Bus& m, const Reg to, uint32_t value, bool after_writ
                                 registers_where(kEffect, CpuEffect::kHmove);
   constexpr uint32_t kFirst = first_of(kOfHmove), kLast = last_of(kOfHmove);
   if (reg >= kFirst && reg <= kLast) value = note_hmove(m, reg, value);
-  if (is_recorded(reg)) m.record(to, value);
-  else m.touched_cycle = m.cycle;
+  if (is_recorded(reg)) {
+    m.record(to, value);
+  } else {
+    if (is_sound(reg)) m.ram.set_sound(reg - kFirstSoundRegister, value);
+    m.touched_cycle = m.cycle;
+  }
   if (reg <= kLastVertical)
     m.frame_ended |= strobe_vertical(m.devices.ports, reg, value, m.cycle);
   if (reg == CXCLR) {

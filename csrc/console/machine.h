@@ -22,6 +22,7 @@ constexpr int32_t kUnknownReach = -1;
 template <class Ram, class Rom>
 struct Machine : ConsoleBus<Ram, Rom> {
   using Bus = ConsoleBus<Ram, Rom>;
+  static constexpr bool kHears = Ram::kHears;  // whether it writes the registers of sound
   using Bus::config, Bus::map, Bus::ram, Bus::cartridge_bytes, Bus::devices, Bus::trail;
   using Bus::buffer, Bus::r, Bus::slices, Bus::cycle, Bus::cycle_limit, Bus::hmove_cycle;
   using Bus::touched_cycle, Bus::instructions_left, Bus::latches_read, Bus::seen;

@@ -9,6 +9,7 @@
 // actions.
 #pragma once
 
+#include "common/lanes.h"
 #include "common/mt19937.h"
 #include "common/random.h"
 #include "console/controls.h"
@@ -135,6 +136,18 @@ CULE_INLINE void act(const ConsoleConfig& config, EnvState& env, const GameState
   ++env.episode_frame_number;
 }
 
+// An env's sound, and where the samples of its newest frame are; null if nobody listens.
+struct EnvSound {
+  SoundState* state;
+  uint32_t* samples;
+};
+
+// Makes the samples of a frame. One thread does it, as it plays the start of an episode.
+CULE_COLD void hear_alone(const EnvSound& sound) {
+  SoundBits loud[kSoundChannels];
+  hear_frame(*sound.state, heard_registers(*sound.state), sound.samples, loud, OneLane{});
+}
+
 template <class M, class Core, class View>
 struct Session {
   const ConsoleConfig& config;
@@ -146,6 +159,7 @@ struct Session {
   EnvState& env;
   const PowerOnRandom& power_on;
   StickyActions sticky;
+  EnvSound sound;
   int selects = 0;
 
   // Plays one frame with these inputs, and draws it.
@@ -176,10 +190,12 @@ struct Session {
     env.held_action[0] = env.held_action[1] = kNoop;
   }
 
-  // Plays one frame with an action of the first player.
+  // Plays one frame with an action of the first player. As in ale-py, these are the frames that are
+  // heard, also after the game's end.
   CULE_COLD void act(uint32_t action) {
     cule::act(config, env, game, sticky, {action, 1.0f}, {kNoop, 0.0f},
               [&](const Inputs& inputs) { run_scored_frame(inputs); });
+    if (sound.state) hear_alone(sound);
   }
 
   // The functions from here to select_until are for a game's set_mode.

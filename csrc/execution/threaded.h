@@ -135,6 +135,9 @@ struct MachineOfHandler {
       t.ram[index] = static_cast<uint8_t>(value);
     }
     CULE_INLINE TiaState& tia() const { return t.tia; }
+    CULE_INLINE void set_sound(uint32_t number, uint32_t value) const {
+      t.machine->ram.set_sound(number, value);
+    }
   };
   struct Rom {
     Thread<M>& t;

@@ -18,7 +18,7 @@ struct ThreadedCore {
     const auto ram = m.ram;
     memcpy(t.ram, ram.bytes, kRamBytes);
     t.tia = ram.tia();
-    m.ram = {t.ram, &t.tia};
+    m.ram = {t.ram, &t.tia, ram.sound};
     t.code = code.ops();
     t.elsewhere = code.elsewhere();
     t.rom = code.rom();

@@ -58,6 +58,8 @@ struct ResetPool {
   const uint8_t* ram;
   const uint8_t* cartridge_bytes;
   const uint8_t* pictures;
+  const SoundState* sound;
+  const uint8_t* sounds;  // [kFrameSamples] each
 };
 
 // What the phase `restart` does with an env.
@@ -110,6 +112,7 @@ struct Batch {
                              // kEnvsPerPooled
   uint32_t keeps_pooled;     // whether pooled frames are kept from step to step
   uint32_t num_patches;      // of each env; 0: there are none
+  int32_t sound_frames;      // how many frames' samples an env has, at least a step's; 0: no sound
   PowerOnRandom power_on;
   RecordLayout records;
   SpareBuffers spares;  // GPU only

@@ -63,6 +63,9 @@ struct Use {
   ARRAY(uint32_t, noop_random, kState, use.envs && b.pool.size == 0, Mt19937::kStateWords,         \
         b.num_envs)                                                                                \
   ARRAY(uint32_t, env_random, kState, false, Mt19937::kStateWords, b.num_envs)                     \
+  /* The TIA's sound, and the samples of the last frames, the newest last. */                      \
+  ARRAY(SoundState, sound, kState, b.sound_frames != 0, b.num_envs)                                \
+  ARRAY(uint8_t, sounds, kState, b.sound_frames != 0, b.num_envs, b.sound_frames, kFrameSamples)   \
                                                                                                    \
   ARRAY(StepTrace, traces, kStep, use.envs, b.num_envs)                                            \
   /* Instruction buffers. On a CPU each thread has its own. */                                     \
@@ -77,6 +80,9 @@ struct Use {
   PART(order_clocks, order.clocks, kStep, use.on_gpu, b.num_envs)                                  \
   /* Where segments begin (tia_state.h). */                                                        \
   ARRAY(uint32_t, segments, kStep, use.on_gpu, segment_words(b.options), b.num_envs)               \
+                                                                                                   \
+  /* For each frame of a step, what the program has left in the registers of sound (sound.h). */   \
+  ARRAY(uint32_t, heard, kStep, use.envs && b.sound_frames != 0, b.sound_frames, b.num_envs)       \
                                                                                                    \
   /* Indices into the group's actions. */                                                          \
   ARRAY(const int32_t, actions, kInput, use.envs, b.num_envs)                                      \
@@ -98,6 +104,9 @@ struct Use {
   ARRAY(uint8_t, final_observations, kStep,                                                        \
         use.envs && b.options.autoreset == AutoresetMode::kSameStep, b.num_envs,                   \
         b.observation.stack, b.observation.height, b.observation.width, b.observation.channels)    \
+  ARRAY(uint8_t, final_sounds, kStep,                                                              \
+        use.envs && b.sound_frames != 0 && b.options.autoreset == AutoresetMode::kSameStep,        \
+        b.num_envs, b.sound_frames, kFrameSamples)                                                 \
   ARRAY(int32_t, rewards, kOutput, use.envs, b.num_envs)                                           \
   /* Before clipping. */                                                                           \
   ARRAY(int32_t, raw_rewards, kOutput, use.envs, b.num_envs)                                       \
@@ -120,7 +129,11 @@ struct Use {
   PART(pool##_cartridge_bytes, pool.cartridge_bytes, kConstant, needed, start_states(b, b.pool),   \
        kCartridgeBytes)                                                                            \
   PART(pool##_pictures, pool.pictures, kConstant, needed, start_states(b, b.pool), 2,              \
-       b.picture_bytes)
+       b.picture_bytes)                                                                            \
+  PART(pool##_sound, pool.sound, kConstant, (needed) && b.sound_frames != 0,                       \
+       start_states(b, b.pool))                                                                    \
+  PART(pool##_sounds, pool.sounds, kConstant, (needed) && b.sound_frames != 0,                     \
+       start_states(b, b.pool), kFrameSamples)
 
 // The counts: COUNT(name, member, checked, least, most). `checked` says when the range is checked.
 // Counts with `false` are checked in another way (bindings/check_batch.h).
@@ -137,6 +150,8 @@ struct Use {
   COUNT(envs_per_pooled, envs_per_pooled, use.envs, 1,                                             \
         use.on_gpu && !b.keeps_pooled ? kEnvsPerPooled : 1)                                        \
   COUNT(num_patches, num_patches, use.envs, 0, kMaxPatches)                                        \
+  COUNT(sound_frames, sound_frames, use.envs, b.sound_frames ? b.options.frameskip : 0,            \
+        kMaxFrameskip)                                                                             \
   COUNT(pool_size, pool.size, use.envs, 0, kMaxStartStates)                                        \
   COUNT(boot_size, boot.size, use.envs && b.pool.size == 0, 1, 1)                                  \
   COUNT(observation_height, observation.height, use.envs, 1, INT32_MAX)                            \

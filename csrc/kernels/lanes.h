@@ -1,20 +1,10 @@
-// The threads that work on an env's picture: one alone, or all of a warp or of a block.
-//
-// There are `kCount` of them, and `lane()` is the number of this one. At `sync()` each waits for
-// all others, and then sees what they wrote. At `ballot(condition)` each waits for all others, too,
-// and gets a bit for each lane whose condition is true; it does not make writes visible. Only the
-// threads of a warp have `ballot`.
+// What the lanes that work on an env (common/lanes.h) do together.
 #pragma once
 
+#include "common/lanes.h"
 #include "tia/render/pictures.h"
 
 namespace cule {
-
-struct OneLane {
-  static constexpr int kCount = 1;
-  CULE_INLINE int lane() const { return 0; }
-  CULE_INLINE void sync() const {}
-};
 
 // Calls `body(slot, item)` for this lane's share of `items`: each kCount-th. A lane can have up to
 // `kMax`. Slots are known at compile time, so values that belong to a slot stay in registers.

@@ -4,6 +4,7 @@
 // for each phase:
 //
 //   play           the CPU part: plays frames, with the game's rules, rewards, endings (play.h)
+//   hear           makes the sound of the step's frames, if it is asked for (hear.h)
 //   prepare        saves what drawing would lose, and stores the TIA's new state (prepare.h)
 //   draw           draws the frames that are seen; finds the collisions in all others (draw.h)
 //   observe        makes the observation of the step, or of an episode that began instead of it
@@ -14,13 +15,14 @@
 //   choose         in a reset: chooses the envs that are to be reset (reset.h)
 #pragma once
 
-#include "kernels/batch.h"
+#include "kernels/hear.h"
 
 namespace cule {
 
 template <class Phases>
 inline void run_step(const Batch& batch, Phases&& phases) {
   phases.play();
+  if (hears(batch)) phases.hear();
   phases.prepare();
   phases.draw();
   // In this mode an env whose episode has ended is reset instead of its next step: it did not play.

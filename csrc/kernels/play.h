@@ -4,6 +4,7 @@
 // It draws nothing. It leaves the log of writes to the TIA and a StepTrace for the later phases.
 #pragma once
 
+#include "kernels/hear.h"
 #include "kernels/screen.h"
 
 namespace cule {
@@ -85,6 +86,7 @@ CULE_INLINE void play_nothing(const Batch& batch, size_t env, Restart restart) {
   batch.rewards[env] = batch.raw_rewards[env] = 0;
   batch.terminated[env] = batch.truncated[env] = batch.over[env] = batch.began[env] = 0;
   report_actions(batch, env, kNoop, 0);
+  if (hears(batch)) note_nothing_heard(batch, env);
 }
 
 // Applies the user's changes of RAM. Without any this is one test of a number.
@@ -126,11 +128,18 @@ CULE_INLINE Restart restart_after(const StepOptions& options, bool stopped, bool
   return life_lost && starts_lives(options) ? Restart::kNextLife : Restart::kNone;
 }
 
+// How many frames of a step passed before its episode ended, and how many held an earlier action.
+struct FramesPassed {
+  int32_t done, repeated;
+};
+
 // Stores what a step leaves of the console, the game and the env, and shows in RAM what is held.
 template <class M>
 CULE_INLINE void store_played(const Batch& batch, size_t env, const M& machine,
-                              const GameState& game, const EnvState& state) {
+                              const GameState& game, const EnvState& state, FramesPassed passed) {
   patch_ram(batch, env, machine.ram, state, true);
+  report_actions(batch, env, state.held_action[0], passed.repeated);
+  if (M::kHears && hears(batch)) note_heard_after_end(batch, env, passed.done);
   ConsoleState console;
   machine.store(console);
   store_part(batch.records, env, offsetof(EnvRecord, console), console);
@@ -175,13 +184,13 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
     act(machine.config, state, game, sticky_actions_of(batch, env), asked, player_b(batch, env),
         play);
     repeated += state.held_action[0] != asked.action;
+    if (M::kHears && hears(batch)) note_heard(batch, env, done);
     ++done;
     ++state.elapsed_frames;
     life_lost = lives < state.lives && lives > 0;
     stopped = game.terminal || state.elapsed_frames >= options.max_frames ||
               (options.episodic_life && life_lost);
   }
-  report_actions(batch, env, state.held_action[0], repeated);
   state.lives = lives;
   const Restart restart = restart_after(options, stopped, life_lost);
   state.over = static_cast<uint32_t>(restart);
@@ -191,7 +200,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   if (lacks_shown(batch, env, plan)) machine.devices.faults |= kFaultFrameLost;
   state.faults |= machine.devices.faults;
 
-  store_played(batch, env, machine, game, state);
+  store_played(batch, env, machine, game, state, {done, repeated});
   const bool lives_end = options.life_loss_info || options.episodic_life;
   result.terminated = game.terminal || (lives_end && life_lost);
   result.truncated = state.elapsed_frames >= options.max_frames && !result.terminated;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/episode_start.h"
+#include "kernels/hear.h"
 #include "kernels/lanes.h"
 #include "kernels/memory.h"
 #include "kernels/prepare.h"
@@ -18,8 +19,8 @@ CULE_INLINE void copy_bytes(uint8_t* to, const uint8_t* from, size_t bytes) {
   for (size_t i = 0; i < bytes / 4; ++i) target[i] = source[i];
 }
 
-// Copies the state in `slot` of `pool` to `env`, except for its pictures. Seeds and what is counted
-// across episodes go on from `old`. Returns the env's new state.
+// Copies the state in `slot` of `pool` to `env`, except for its pictures and sound. Seeds and what
+// is counted across episodes go on from `old`. Returns the env's new state.
 CULE_HD inline EnvState copy_record_from(const Batch& batch, size_t env, const ResetPool& pool,
                                          size_t slot, const EnvState& old) {
   EnvRecord record;
@@ -37,13 +38,28 @@ CULE_HD inline EnvState copy_record_from(const Batch& batch, size_t env, const R
   return record.env;
 }
 
-// Copies the pictures of the state in `slot`. In start states each scanline has its own row.
-CULE_HD inline void copy_pictures_from(const Batch& batch, size_t env, const ResetPool& pool,
-                                       size_t slot) {
+// Copies the sound of the state in `slot`, with the samples of its last frame. The frames before it
+// are silent.
+template <class Lanes>
+CULE_INLINE void copy_sound_from(const Batch& batch, size_t env, const ResetPool& pool, size_t slot,
+                                 const Lanes& lanes) {
+  const EnvSound sound = sound_of(batch, env);
+  const uint32_t* samples = reinterpret_cast<const uint32_t*>(pool.sounds + slot * kFrameSamples);
+  if (lanes.lane() == 0) *sound.state = pool.sound[slot];
+  for (int i = lanes.lane(); i < kFrameSamples / 4; i += Lanes::kCount)
+    sound.samples[i] = samples[i];
+  silence_older(batch, env, lanes);
+}
+
+// Copies the pictures and the sound of the state in `slot`. In start states each scanline has its
+// own row.
+CULE_HD inline void copy_outputs_from(const Batch& batch, size_t env, const ResetPool& pool,
+                                      size_t slot) {
   const Pictures pictures = pictures_of(batch, env);
   const size_t bytes = 2 * batch.picture_bytes;
   copy_bytes(pictures.pixels, pool.pictures + slot * bytes, bytes);
   own_rows(pictures, OneLane{});
+  if (hears(batch)) copy_sound_from(batch, env, pool, slot, OneLane{});
 }
 
 // The slot of the pool that env's next episode starts from: one of its group's, chosen at random.
@@ -70,7 +86,7 @@ CULE_HD inline EnvState with_session(const Batch& batch, size_t env, const Core&
   machine.load(record.console);
   Session<PlainMachine, Core, SpanRenderer> session{
       config, machine, core, view, record.tia, record.game, record.env, batch.power_on,
-      sticky_actions_of(batch, env)};
+      sticky_actions_of(batch, env), sound_of(batch, env)};
   body(session);
   machine.store(record.console);
   record.screen.front = static_cast<uint8_t>(view.front);
@@ -105,7 +121,7 @@ CULE_HD inline void seed_exactly(const Batch& batch, size_t env, int64_t seed) {
   const Mt19937 env_random = sticky_actions_of(batch, env).env_random;
   if (env_random.words) env_random.seed(word);
   copy_record_from(batch, env, batch.boot, batch.group[env], state);
-  copy_pictures_from(batch, env, batch.boot, batch.group[env]);
+  copy_outputs_from(batch, env, batch.boot, batch.group[env]);
 }
 
 // In a reset: marks the env to be reset if its byte in `mask` is set (null: all are reset).
@@ -173,6 +189,7 @@ template <class Core>
 CULE_HD inline void emulate_restart(const Batch& batch, size_t env, int64_t seed, const Core& core,
                                     const Workplace& place) {
   if (seed != kNoSeed) seed_exactly(batch, env, seed);
+  if (hears(batch)) silence_older(batch, env, OneLane{});
   const bool next_life = batch.traces[env].restart == Restart::kNextLife;
   const bool emulates_games = batch.pool.size == 0;
   if (next_life) separate_rows(batch, env, OneLane{});
@@ -184,7 +201,7 @@ CULE_HD inline void emulate_restart(const Batch& batch, size_t env, int64_t seed
     if (begun.new_game && emulates_games) ++session.env.resets;
   });
   if (!begun.new_game || emulates_games) return finish_restart(batch, env, state, begun);
-  copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, kNoSeed));
+  copy_outputs_from(batch, env, batch.pool, restart_record(batch, env, kNoSeed));
 }
 
 }  // namespace cule

@@ -56,12 +56,13 @@ class ALEInterface:
         if game is None:
             raise Failed(f"expected the ROM of one of cule.list_games(), got {os.fspath(rom)!r}")
         self.settings.check()
-        if self._env is None or self._env.env.games[0] != game:
+        sound = self.settings.get("sound_obs", bool)
+        if self._env is None or (self._env.env.games[0], self._env.sound_obs) != (game, sound):
             self.close()
             self._env = SingleAtariEnv(
                 game.name, self._device, obs_type="rgb", frameskip=1, full_action_space=True,
                 noop_max=0, use_fire_reset=False, reset_pool_size=0, reward_clipping=False,
-                num_threads=1, repeat_action_probability=0.0,
+                num_threads=1, repeat_action_probability=0.0, sound_obs=sound,
             )  # fmt: skip
             self._env.ale.settings = self.settings
         self._env.ale.loadROM(rom)

@@ -23,6 +23,7 @@ _RESERVED = {
     "autoreset_mode": "stable-baselines3 expects envs to reset in the same step",
     "batch_size": "stable-baselines3 steps all envs",
     "output": "it takes and gives arrays",
+    "sound_obs": "its observations have no sound",
     "render_mode": "stable-baselines3 combines the envs' pictures",
 }
 # What each step's infos have, under ale-py's names.

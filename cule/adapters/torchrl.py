@@ -17,6 +17,7 @@ _RESERVED = {
     "autoreset_mode": "TorchRL resets envs that are done",
     "batch_size": "TorchRL steps all envs",
     "output": "TorchRL works with tensors",
+    "sound_obs": "its observations have no sound",
 }
 
 

@@ -22,12 +22,17 @@ def _zeros(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One console's state, as numpy arrays: its record's words, RAM, cartridge, both pictures."""
+    """One console's state, as numpy arrays: its record's words, RAM, cartridge, both pictures.
+
+    And its sound, with the samples of the last frame; None: as after power-on.
+    """
 
     record: np.ndarray
     ram: np.ndarray
     cartridge_bytes: np.ndarray
     pictures: np.ndarray
+    sound: np.ndarray | None = None
+    sounds: np.ndarray | None = None
 
 
 class Console:
@@ -67,6 +72,7 @@ class Console:
         for name in _core.STEP_OPTIONS:
             setattr(self.batch, name, getattr(options, name))
         self.batch.channels = 1
+        self.batch.sound_frames = 1
         rows = self.batch.arrays(envs=False, on_gpu=False)
         self.arrays |= {
             name: _zeros(shape, dtype)
@@ -86,8 +92,11 @@ class Console:
         for name in ("ram", "cartridge_bytes", "pictures"):
             self.arrays[name][:] = getattr(snapshot, name)
         self.arrays["records"][:] = snapshot.record
+        for name in ("sound", "sounds"):
+            given = getattr(snapshot, name)
+            self.arrays[name][:] = 0 if given is None else given
 
     def snapshot(self) -> Snapshot:
         """The console's state now."""
-        parts = ("records", "ram", "cartridge_bytes", "pictures")
+        parts = ("records", "ram", "cartridge_bytes", "pictures", "sound", "sounds")
         return Snapshot(*(self.arrays[name].copy() for name in parts))

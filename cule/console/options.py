@@ -44,6 +44,7 @@ class Options:
     channels: int = 1
     stack: int = 4
     reset_pool_size: int = 30
+    sound: bool = False
 
     @property
     def least_noops(self) -> int:

@@ -76,6 +76,7 @@ class Changeover:
         backend: the backend that runs steps.
         num_envs: the number of envs in the batch.
         at_first: whether to compile the first kernel, too.
+        sound: whether the envs have sound.
 
     Warns:
         UserWarning: a folder of CULE_KERNELS cannot be used.
@@ -86,7 +87,13 @@ class Changeover:
     """
 
     def __init__(
-        self, game: Game, memory: Memory, backend: _core.Backend, num_envs: int, at_first: bool
+        self,
+        game: Game,
+        memory: Memory,
+        backend: _core.Backend,
+        num_envs: int,
+        at_first: bool,
+        sound: bool,
     ):
         for problem in shared_folders()[1]:
             warnings.warn(problem, stacklevel=level_of_the_user())
@@ -99,8 +106,9 @@ class Changeover:
         # What steps run; None if nothing is to be compiled again.
         self._loaded: Translation | None = None
         self._kernel = game, architecture_of(memory.device), backend.plays_in_step(num_envs)
+        self._sound = sound
         # None while steps run a kernel of all blocks, or when it is known that they never will.
-        self._translating: Translating | None = translating(*self._kernel, at_first)
+        self._translating: Translating | None = translating(*self._kernel, at_first, sound)
 
     def _room_for_operations(self, game: Game, number: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Memory for marked operations: on the host (pinned, for a GPU) and on the device."""
@@ -144,7 +152,7 @@ class Changeover:
         self.kernels += 1
         self._marked_ops.pop()
         if not translation.whole:
-            self._translating = translating(*self._kernel, False)
+            self._translating = translating(*self._kernel, False, self._sound)
 
     def again(self, states: Callable[[], list[tuple[Group, Snapshot]]]) -> None:
         """Looks in a thread whether the envs execute much that is interpreted; compiles that, too.
@@ -156,7 +164,9 @@ class Changeover:
         """
         if self._translating is not None or self._loaded is None:
             return
-        make = functools.partial(translate_again, *self._kernel, self._loaded.played, states())
+        make = functools.partial(
+            translate_again, *self._kernel, self._loaded.played, states(), self._sound
+        )
         self._translating = Translating(self._kernel[0], make)
 
     def _change_over_or_warn(self, progress: bool = False) -> None:

@@ -162,7 +162,9 @@ class Engine:
 
     def _begin_translation(self, at_first: bool) -> None:
         game = self.groups[0].game
-        self._changeover = Changeover(game, self.memory, self.backend, self.num_envs, at_first)
+        self._changeover = Changeover(
+            game, self.memory, self.backend, self.num_envs, at_first, self.options.sound
+        )
 
     def _translate_now(self) -> None:
         assert self._changeover is not None

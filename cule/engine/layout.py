@@ -119,6 +119,7 @@ class Layout:
             "record_env_stride": env_stride,
             "keeps_pooled": self.keeps_pooled,
             "envs_per_pooled": self._envs_per_pooled,
+            "sound_frames": self.options.frameskip if self.options.sound else 0,
             **self._buffer_numbers(),
             **{name: getattr(self.options, name) for name in _OPTIONS},
         }

@@ -55,6 +55,9 @@ def _place(
     memory.place_array(f"{prefix}_ram", np.stack([s.ram for s in snapshots]))
     cartridge_bytes = np.stack([s.cartridge_bytes for s in snapshots])
     memory.place_array(f"{prefix}_cartridge_bytes", cartridge_bytes)
+    if layout.options.sound:
+        for name in ("sound", "sounds"):
+            memory.place_array(f"{prefix}_{name}", np.stack([getattr(s, name) for s in snapshots]))
     pictures = np.zeros((len(snapshots), 2, layout.picture_bytes), np.uint8)
     for picture, snapshot in zip(pictures, snapshots, strict=True):
         both = snapshot.pictures.reshape(2, -1)

@@ -29,7 +29,7 @@ DEFAULTS: dict[str, Setting] = {
 # What cule can do in another way than by default. The rest has to be as it is.
 APPLIED = (
     "frame_skip", "max_num_frames_per_episode", "random_seed", "repeat_action_probability",
-    "rom_file",
+    "rom_file", "sound_obs",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """`env.unwrapped.ale` of ale-py's single env, answered by cule, for code written for that env.
 
-It has all methods of ale-py's ALEInterface, and refuses sound. Values, and types of errors, are
-those of ale-py 0.12.1. `cule.adapters.ale` has the interface alone, without an env.
+It has all methods of ale-py's ALEInterface. Values, and types of errors, are those of ale-py
+0.12.1. `cule.adapters.ale` has the interface alone, without an env.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import cv2
 import numpy as np
@@ -165,9 +165,10 @@ class AleView:
                 f"expected paddle_strength to be a number, got {shown(paddle_strength)}"
             )
         reward = 0
-        for _ in range(self._frame_skip):
-            if not self._actions.over():
-                reward += self._actions.act(number, float(paddle_strength))
+        with self._console.heard_as_one():
+            for _ in range(self._frame_skip):
+                if not self._actions.over():
+                    reward += self._actions.act(number, float(paddle_strength))
         return reward
 
     def reset_game(self) -> None:
@@ -192,6 +193,7 @@ class AleView:
         self.settings.values["rom_file"] = os.fspath(rom)
         self.settings.check()
         probability = float(self.settings.values["repeat_action_probability"])
+        self._console.check_sound(self.settings.get("sound_obs", bool))
         self._actions.load(self.settings.seed, probability, self.settings.max_frames)
         self._frame_skip = int(self.settings.values["frame_skip"])
 
@@ -279,13 +281,18 @@ class AleView:
 
     # Sound ----------------------------------------------------------------------------------------
 
-    def getAudio(self, buffer: np.ndarray | None = None) -> NoReturn:
-        """Always raises RuntimeError."""
-        raise Failed("expected no call of getAudio, as cule makes no sound, got one")
+    @_reads
+    def getAudio(self, buffer: np.ndarray | None = None) -> np.ndarray:
+        """(512,) uint8: the samples of the last frame that was played; zeros before the first.
 
-    def getAudioSize(self) -> NoReturn:
-        """Always raises RuntimeError."""
-        raise Failed("expected no call of getAudioSize, as cule makes no sound, got one")
+        They are zeros, too, if the setting `sound_obs` was off when the ROM was loaded.
+        """
+        return _out(self._console.sound(), buffer)
+
+    @_reads
+    def getAudioSize(self) -> int:
+        """512."""
+        return _core.FRAME_SAMPLES
 
     # Looking --------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from gymnasium import error
 from cule import arguments
 from cule.env.consoles import HasConsoles
 from cule.env.flights import Flights
-from cule.env.outputs import Array, Step
+from cule.env.outputs import Array, Step, for_each
 from cule.errors import InvalidValue, shown
 
 _OF_STEPS = ("raw_reward", "played_action", "repeated_frames")
@@ -105,13 +105,13 @@ class Batches:
         for values in (rewards, terminated, truncated, *of_steps):
             values.mul_(played)
         infos |= {f"_{name}": torch.ones(len(ids), dtype=torch.bool) for name in infos}
-        final = self._env.consoles.engine.tensors.get("final_observations")
-        done = terminated | truncated
-        if final is not None and bool(done.any()):
-            infos |= {"final_obs": final[rows], "_final_obs": done}
+        outputs = self._env.consoles.outputs
+        give, done = outputs.give, terminated | truncated
+        if outputs.final is not None and bool(done.any()):
+            final = for_each(lambda part: part[rows], outputs.final)
+            infos |= {"final_obs": final, "_final_obs": done}
         self._received = ids
-        give = self._env.consoles.outputs.give
         return (
-            give(observations), give(rewards), give(terminated), give(truncated),
-            {name: give(value) for name, value in infos.items()},
+            for_each(give, observations), give(rewards), give(terminated), give(truncated),
+            {name: for_each(give, value) for name, value in infos.items()},
         )  # fmt: skip

@@ -14,6 +14,7 @@ import torch
 from gymnasium import error
 
 from cule.env.consoles import Consoles
+from cule.env.outputs import Observations
 from cule.errors import InvalidValue
 
 # The results of the op: the first four of `step`, entries of the info, and in SAME_STEP `final_obs`
@@ -25,9 +26,11 @@ _KEYS = (
 # With sticky actions; otherwise empty tensors.
 _STICKY = ("played_action", "repeated_frames")
 _FINAL = ("final_obs", "_final_obs")
+# With sound, that of `observations` and of `final_obs`; otherwise empty tensors.
+_SOUNDS = ("sound", "final_sound")
 _SCHEMA = (
     "(Tensor actions, Tensor? player_b_actions, str name, Tensor(a!) ticket) -> "
-    f"({', '.join('Tensor ' + name for name in (*_RESULTS, *_KEYS, *_STICKY, *_FINAL))})"
+    f"({', '.join('Tensor ' + name for name in (*_RESULTS, *_KEYS, *_STICKY, *_FINAL, *_SOUNDS))})"
 )
 
 # By their names, which a graph has as constants.
@@ -58,16 +61,20 @@ class StepOp:
         """The env's tensors in the order of the op's results."""
         tensors, outputs = self._consoles.engine.tensors, self._consoles.outputs
         infos = outputs.step_info
-        final = (
-            (tensors["final_observations"], outputs.done)
-            if "final_observations" in tensors
-            else (self._nothing, self._nothing)
-        )
+        images, sound = self._parts(outputs.observations)
+        final, final_sound = self._parts(outputs.final)
+        done = self._nothing if outputs.final is None else outputs.done
         return (
-            outputs.observations, tensors["rewards"], outputs.terminated, outputs.truncated,
+            images, tensors["rewards"], outputs.terminated, outputs.truncated,
             *(infos[key] for key in _KEYS),
-            *(infos.get(key, self._nothing) for key in _STICKY), *final,
+            *(infos.get(key, self._nothing) for key in _STICKY), final, done, sound, final_sound,
         )  # fmt: skip
+
+    def _parts(self, observations: Observations | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """The images and the sound of observations; what there is not is empty."""
+        if isinstance(observations, dict):
+            return observations["image"], observations["sound"]
+        return self._nothing if observations is None else observations, self._nothing
 
     def play(
         self, actions: torch.Tensor, player_b_actions: torch.Tensor | None
@@ -119,9 +126,14 @@ class StepOp:
             **{key: value for key, value in entries if key in known},
         }
         infos |= {f"_{key}": outputs.everywhere.clone() for key in infos}
+        observations = results[0]
+        final, done, sound, final_sound = results[-4:]
+        if isinstance(outputs.observations, dict):
+            observations = {"image": observations, "sound": sound}
+            final = {"image": final, "sound": final_sound}
         if outputs.same_step:
-            infos |= dict(zip(_FINAL, results[-2:], strict=True))
-        return results[0], results[1], results[2], results[3], infos
+            infos |= {"final_obs": final, "_final_obs": done}
+        return observations, results[1], results[2], results[3], infos
 
 
 @torch.library.custom_op("cule::step", mutates_args=("ticket",), schema=_SCHEMA)

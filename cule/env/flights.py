@@ -12,7 +12,7 @@ from gymnasium import error
 from cule import arguments
 from cule.env.consoles import HasConsoles
 from cule.env.guard import changes, reads
-from cule.env.outputs import Step
+from cule.env.outputs import Step, for_each
 from cule.env.states import env_ids_of
 from cule.errors import InvalidValue, shown
 
@@ -68,7 +68,8 @@ class Flights:
         """
         self._consoles.check_idle("pin_results")
         tensors = self._consoles.engine.tensors
-        self._consoles.replace({name: tensors[name].pin_memory() for name in RESULTS})
+        names = [*RESULTS, *["sounds"] * ("sounds" in tensors)]
+        self._consoles.replace({name: tensors[name].pin_memory() for name in names})
 
     @property
     def flying(self) -> int:
@@ -259,6 +260,6 @@ class Flights:
         outputs, tensors = self._consoles.outputs, self._consoles.engine.tensors
         infos = {key: of(value) for key, value in outputs.step_info.items()}
         return (
-            of(outputs.observations), of(tensors["rewards"]), of(outputs.terminated),
+            for_each(of, outputs.observations), of(tensors["rewards"]), of(outputs.terminated),
             of(outputs.truncated), infos,
         )  # fmt: skip

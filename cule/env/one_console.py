@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from cule import _core
@@ -33,6 +36,69 @@ class OneConsole:
     def group(self) -> Group:
         """The game, its mode and its difficulty."""
         return self._consoles.engine.groups[0]
+
+    # Sound ----------------------------------------------------------------------------------------
+
+    @property
+    def has_sound(self) -> bool:
+        """Whether the env was made with sound_obs=True."""
+        return self._consoles.engine.options.sound
+
+    def check_sound(self, wanted: bool) -> None:
+        """Checks that the setting `sound_obs` is as the env was made.
+
+        Raises:
+            RuntimeError: it is not.
+        """
+        if wanted != self.has_sound:
+            raise Failed(
+                f"expected sound_obs to be {self.has_sound}, with which this env was made, got "
+                f"{wanted}: cule.adapters.ale takes any"
+            )
+
+    def sound(self) -> np.ndarray:
+        """(512,) uint8: the samples of the last frame; zeros without sound."""
+        if not self.has_sound:
+            return np.zeros(_core.FRAME_SAMPLES, np.uint8)
+        return self._consoles.engine.tensors["sounds"][0, -1].cpu().numpy().copy()
+
+    def _parts_of_sound(self) -> list[torch.Tensor]:
+        tensors = self._consoles.engine.tensors
+        return [tensors["sound"][0], tensors["sounds"][0, -1]] if self.has_sound else []
+
+    @contextmanager
+    def sound_goes_on(self) -> Iterator[None]:
+        """In the block a state may be restored: the sound is then as it was before."""
+        parts = self._parts_of_sound()
+        before = [part.clone() for part in parts]
+        yield
+        for part, was in zip(parts, before, strict=True):
+            part.copy_(was)
+
+    @contextmanager
+    def heard_as_one(self) -> Iterator[None]:
+        """All frames that are played in the block are one frame of sound, as of ale-py's `act`.
+
+        It is heard, too, if none is played, as the episode has ended.
+        """
+        parts = self._parts_of_sound()
+        channels = [part[_core.SOUND_CHANNELS_BYTE :] for part in parts[:1]]
+        before = [part.clone() for part in channels]
+        yield
+        for part, was in zip(channels, before, strict=True):
+            part.copy_(was)
+        self.hear()
+
+    def hear(self) -> None:
+        """A frame of sound goes by in which nothing is played. Without sound it does nothing."""
+        parts = self._parts_of_sound()
+        if parts:
+            arrays = [part.cpu().numpy() for part in parts]
+            _core.hear(*arrays)
+            for part, array in zip(parts, arrays, strict=True):
+                part.copy_(torch.from_numpy(array))
+
+    # Playing --------------------------------------------------------------------------------------
 
     @changes
     def play_frame(self, action: int, strength: float) -> Step:
@@ -94,6 +160,8 @@ class OneConsole:
         records[0] = words
         for name in ("ram", "cartridge_bytes"):
             engine.tensors[name][0] = torch.from_numpy(getattr(booted, name)).to(engine.device)
+        for part, kept in zip(self._parts_of_sound(), (booted.sound, booted.sounds), strict=False):
+            part.copy_(torch.from_numpy(kept))
         pictures = engine.tensors["pictures"]
         both = torch.from_numpy(booted.pictures.reshape(2, -1)[:, : pictures.shape[-1]])
         pictures[0] = both.to(engine.device)

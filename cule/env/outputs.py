@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -12,8 +12,17 @@ from cule.engine import Engine
 # A result: a tensor, or an array with output="numpy". It is Any and not a union, as then every
 # caller would have to check which of the two it got.
 Array = Any
+# Observations: an Array, or with sound a dict of two, "image" and "sound", as ale-py's env has.
+Observations = Any
 # The results of a step.
 Step = tuple[Array, Array, Array, Array, dict[str, Any]]
+
+
+def for_each(function: Callable[[torch.Tensor], Any], observations: Observations) -> Any:
+    """What the function makes of observations, or of each part of them."""
+    if not isinstance(observations, dict):
+        return function(observations)
+    return {name: function(part) for name, part in observations.items()}
 
 
 class Outputs:
@@ -28,7 +37,10 @@ class Outputs:
 
     Attributes:
         same_step: as given.
-        observations: (num_envs, stack_num, img_height, img_width) uint8, or (num_envs, 128).
+        observations: (num_envs, stack_num, img_height, img_width) uint8, or (num_envs, 128). With
+            sound a dict of these, "image", and of the last frame's samples, "sound", (num_envs,
+            512) uint8.
+        final: the same of the episodes that ended in this step, in SAME_STEP; else None.
         terminated, truncated: (num_envs,) bool.
         done: (num_envs,) bool: either of them. It is computed when it is asked for.
         info: the entries that `reset` and `step` have in common, (num_envs,) each.
@@ -38,7 +50,12 @@ class Outputs:
     def __init__(self, engine: Engine, obs_type: str, output: str, same_step: bool):
         self._engine, self._output, self.same_step = engine, output, same_step
         tensors, device, num_envs = engine.tensors, engine.device, engine.num_envs
-        self.observations = tensors["ram" if obs_type == "ram" else "observations"]
+        self.observations = self._with_sound(
+            tensors["ram" if obs_type == "ram" else "observations"], "sounds"
+        )
+        self.final = (
+            self._with_sound(tensors["final_observations"], "final_sounds") if same_step else None
+        )
         self.terminated = tensors["terminated"].view(torch.bool)
         self.truncated = tensors["truncated"].view(torch.bool)
         self.done = torch.zeros(num_envs, dtype=torch.bool, device=device)
@@ -57,6 +74,11 @@ class Outputs:
             self._sticky["repeated_frames"] = tensors["repeated"]
         self.everywhere = torch.ones(num_envs, dtype=torch.bool, device=device)
 
+    def _with_sound(self, images: torch.Tensor, sounds: str) -> Observations:
+        if not self._engine.options.sound:
+            return images
+        return {"image": images, "sound": self._engine.tensors[sounds][:, -1]}
+
     @property
     def step_info(self) -> dict[str, torch.Tensor]:
         """The entries of a step's info, (num_envs,) each."""
@@ -66,9 +88,10 @@ class Outputs:
         """A result as `output` asks for it: a copy, the tensor itself, or an array."""
         return tensor.cpu().numpy() if self._output == "numpy" else tensor
 
-    def _observed(self, observations: torch.Tensor) -> Any:
-        shared = self._output == "torch_shared"
-        return observations if shared else self.give(observations.clone())
+    def _observed(self, observations: Observations) -> Any:
+        if self._output == "torch_shared":
+            return observations
+        return for_each(lambda part: self.give(part.clone()), observations)
 
     def _each(self, vectors: list[torch.Tensor]) -> list[Any]:
         """(num_envs,) tensors as `output` asks for them.
@@ -120,5 +143,4 @@ class Outputs:
         if self._engine.device.type != "cuda" and not bool(done.any()):
             return {}
         (mask,) = self._each([done])
-        final = self._engine.tensors["final_observations"]
-        return {"final_obs": self._observed(final), "_final_obs": mask}
+        return {"final_obs": self._observed(self.final), "_final_obs": mask}

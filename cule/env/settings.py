@@ -64,6 +64,7 @@ _CHECKS: dict[str, Check] = {
     "img_height": integer,
     "img_width": integer,
     "grayscale": flag,
+    "sound_obs": flag,
     "stack_num": integer,
     "reset_pool_size": partial(integer, least=0, most=MAX_START_STATES),
     "num_threads": partial(integer, least=0, most=MAX_THREADS),
@@ -161,4 +162,5 @@ def step_options(checked: SimpleNamespace, action_space: str) -> Options:
         channels=1 if checked.grayscale else 3,
         stack=checked.stack_num,
         reset_pool_size=checked.reset_pool_size,
+        sound=checked.sound_obs,
     )

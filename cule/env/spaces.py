@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 
 from cule import _core
 from cule.engine import Engine
 
 
-def observation_space(engine: Engine, obs_type: str) -> Box:
-    """Pixels from 0 to 255, or with `obs_type` "ram" the console's 128 bytes."""
+def observation_space(engine: Engine, obs_type: str) -> Box | Dict:
+    """Pixels from 0 to 255, or with `obs_type` "ram" the console's 128 bytes; and the sound."""
     if obs_type == "ram":
         shape: tuple[int, ...] = (_core.RAM_BYTES,)
     else:
         shape = tuple(engine.tensors["observations"].shape[1:])
-    return Box(low=0, high=255, shape=shape, dtype=np.uint8)
+    images = Box(low=0, high=255, shape=shape, dtype=np.uint8)
+    return with_sound(images) if engine.options.sound else images
+
+
+def with_sound(images: Box) -> Dict:
+    """The space of observations with sound, whose names are those of ale-py's env."""
+    samples = (_core.FRAME_SAMPLES,)
+    return Dict(image=images, sound=Box(low=0, high=255, shape=samples, dtype=np.uint8))
 
 
 def action_space(num_actions: int, continuous: bool) -> Discrete | Box:

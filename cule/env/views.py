@@ -11,6 +11,7 @@ from cule.env.guard import reads
 from cule.env.outputs import Array
 from cule.env.screens import colored
 from cule.env.states import env_ids_of
+from cule.errors import InvalidValue
 from cule.facts.palette import grey_palette, rgb_palette
 
 
@@ -19,6 +20,25 @@ def get_ram(env: HasConsoles) -> Array:
     """(num_envs, 128) uint8: the consoles' RAM, $80 to $FF."""
     env.consoles.check_shown("get_ram")
     return env.consoles.outputs.give(env.consoles.engine.tensors["ram"].clone())
+
+
+@reads
+def get_sound(env: HasConsoles, env_ids: Any = None) -> Array:
+    """(n, frameskip, 512) uint8: some envs' (None: all) samples of each frame of the last step.
+
+    There are 30,720 a second, and 128 is silence. After a reset the frames before the newest are
+    silent.
+
+    Raises:
+        TypeError: `env_ids` is not a list of envs.
+        ValueError: the env was made without sound_obs=True.
+    """
+    env.consoles.check_shown("get_sound")
+    engine = env.consoles.engine
+    if not engine.options.sound:
+        raise InvalidValue("expected an env with sound_obs=True for get_sound(), got one without")
+    chosen = env_ids_of(env.consoles, env_ids)
+    return env.consoles.outputs.give(engine.tensors["sounds"][chosen])
 
 
 @reads

@@ -13,7 +13,7 @@ from cule import translation
 from cule.rom import Game
 
 # The arguments of translation.translate.
-Key = tuple[Game, str, bool, bool]
+Key = tuple[Game, str, bool, bool, bool]
 # Who waits longer than this for a kernel is told so by a line on stderr. Loading a kernel from the
 # cache takes less time.
 SECONDS_BEFORE_A_LINE = 1.0
@@ -90,9 +90,11 @@ def _translated(key: Key) -> translation.Translation:
             _being_made.pop(key, None)
 
 
-def translating(game: Game, architecture: str, in_step: bool, at_first: bool) -> Translating:
+def translating(
+    game: Game, architecture: str, in_step: bool, at_first: bool, sound: bool = False
+) -> Translating:
     """The game's kernel (see translation.translate), which a thread compiles for all envs."""
-    key = (game, architecture, in_step, at_first)
+    key = (game, architecture, in_step, at_first, sound)
     with _lock:
         if key not in _being_made:
             _being_made[key] = Translating(game, functools.partial(_translated, key))

@@ -47,15 +47,19 @@ def compiler_options(architecture: str) -> list[str]:
 
 def _compiled(
     game: Game, architecture: str, in_step: bool, blocks: list[Block], whole: bool,
-    played: np.ndarray,
+    played: np.ndarray, sound: bool,
 ) -> Translation:  # fmt: skip
-    source = kernel_source(game, blocks, in_step)
+    source = kernel_source(game, blocks, in_step, sound)
     cubin = nvrtc.compile_cubin(source, headers(), compiler_options(architecture))
     return Translation(cubin, marked_ops(game, blocks), whole, played)
 
 
 def translate(
-    game: Game, architecture: str, in_step: bool = False, at_first: bool = False
+    game: Game,
+    architecture: str,
+    in_step: bool = False,
+    at_first: bool = False,
+    sound: bool = False,
 ) -> Translation:
     """A game's kernel for a GPU architecture such as "sm_90", from the disk or the compiler.
 
@@ -65,18 +69,19 @@ def translate(
         in_step: whether the warps of a multiprocessor wait for each other (design/translation.md).
         at_first: if the kernel of all blocks is not on the disk, make one of the game's most
             frequent blocks only. That takes under ten seconds, and all blocks up to a minute.
+        sound: whether it notes what the program writes to the registers of sound.
 
     Raises:
         OSError: there is no run-time compiler.
         RuntimeError: the game does not compile.
     """
     for whole in (True, False) if at_first else (True,):
-        if (kernel := find(game, architecture, in_step, whole)) is not None:
+        if (kernel := find(game, architecture, in_step, whole, sound)) is not None:
             return kernel
     blocks = blocks_of(game)
     frequent = most_frequent(game, blocks)
     whole = not at_first or len(frequent) == len(blocks)
-    stem = stem_of(game, architecture, in_step, whole)
+    stem = stem_of(game, architecture, in_step, whole, sound)
     path = path_in(cache_folder(), stem, nvrtc.version())
     with contextlib.suppress(OSError):
         make_folder(path.parent)
@@ -85,7 +90,7 @@ def translate(
         kernel = read(path, game, whole)
         if kernel is None:
             chosen = blocks if whole else frequent
-            kernel = _compiled(game, architecture, in_step, chosen, whole, profile(game))
+            kernel = _compiled(game, architecture, in_step, chosen, whole, profile(game), sound)
             # If it cannot be kept, the next process compiles again.
             with contextlib.suppress(OSError, ValueError):
                 write(path, kernel)
@@ -114,7 +119,7 @@ def compile_into(folder: Path, game: Game, architecture: str, in_step: bool) -> 
         was_there = read(path, game, True) is not None
         if not was_there:
             blocks = blocks_of(game)
-            write(path, _compiled(game, architecture, in_step, blocks, True, profile(game)))
+            write(path, _compiled(game, architecture, in_step, blocks, True, profile(game), False))
     return path, was_there
 
 
@@ -124,6 +129,7 @@ def translate_again(
     in_step: bool,
     played: np.ndarray,
     states: Sequence[tuple[Group, Snapshot]],
+    sound: bool = False,
 ) -> Translation | None:
     """A kernel that also has what envs execute now; None if that is little more than before.
 
@@ -135,6 +141,7 @@ def translate_again(
         in_step: as in translate.
         played: the profile of the kernel that is to be replaced.
         states: of some envs, each with its game, mode and difficulty.
+        sound: as in translate.
 
     Raises:
         OSError: there is no run-time compiler.
@@ -145,4 +152,4 @@ def translate_again(
     blocks = blocks_of(game, together)
     if share_of(blocks, now) - share_of(blocks_of(game, played), now) < LEAST_GAIN:
         return None
-    return _compiled(game, architecture, in_step, blocks, True, together)
+    return _compiled(game, architecture, in_step, blocks, True, together, sound)

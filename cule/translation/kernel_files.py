@@ -61,7 +61,7 @@ class Translation(NamedTuple):
     played: np.ndarray
 
 
-def stem_of(game: Game, architecture: str, in_step: bool, whole: bool) -> str:
+def stem_of(game: Game, architecture: str, in_step: bool, whole: bool, sound: bool = False) -> str:
     """The first part of a kernel's file name: what it is, and a digest of all it is made from.
 
     That is the ROM, the headers, and the files of this folder, which write its source. Only the
@@ -72,15 +72,17 @@ def stem_of(game: Game, architecture: str, in_step: bool, whole: bool) -> str:
         architecture: the GPU's, such as "sm_90".
         in_step: as of translate.
         whole: whether it has all of the game's blocks.
+        sound: as of translate.
     """
     writers = [path.read_text() for path in sorted(Path(__file__).parent.glob("*.py"))]
     texts = headers()
     # What a game executes is found by playing it.
     texts |= {name: text for name, text in _core.headers().items() if "execution/" in name}
     about = hashlib.sha256(rom_of(game)[0]).hexdigest(), rom_of(game)[1], sorted(game.facts.items())
-    made_from = repr((about, game.index, writers, sorted(texts.items()), in_step, whole))
+    made_from = repr((about, game.index, writers, sorted(texts.items()), in_step, whole, sound))
     key = hashlib.sha256(made_from.encode()).hexdigest()[:16]
-    words = [game.name, architecture, "all" if whole else "first", *["in-step"] * in_step, key]
+    words = [game.name, architecture, "all" if whole else "first"]
+    words += ["in-step"] * in_step + ["sound"] * sound + [key]
     return "-".join(words)
 
 
@@ -197,13 +199,15 @@ def write(path: Path, kernel: Translation) -> None:
     _FILE.write(path, lambda file: file.write(packed))
 
 
-def find(game: Game, architecture: str, in_step: bool, whole: bool) -> Translation | None:
+def find(
+    game: Game, architecture: str, in_step: bool, whole: bool, sound: bool = False
+) -> Translation | None:
     """A kernel that is on disk; None: there is none that this machine can use.
 
     That of its own compiler comes first. One that another compiler made is taken from the folders
     of others, if the driver loads it.
     """
-    stem, own = stem_of(game, architecture, in_step, whole), nvrtc.version_or_none()
+    stem, own = stem_of(game, architecture, in_step, whole, sound), nvrtc.version_or_none()
     if own is not None:
         kernel = read(path_in(cache_folder(), stem, own), game, whole)
         if kernel is not None:

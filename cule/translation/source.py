@@ -132,15 +132,22 @@ extern "C" __global__ void __launch_bounds__(kPlayMaxThreads)
 play_translated(const __grid_constant__ Batch batch, int lanes, int warps) {{
   constexpr CartridgeMap kMap = kSchemes[{scheme}].map;
   using Core = TranslatedCore<RunBlock, {game}, {longest}, {decimal}, {in_ram}>;
-  play_envs<{in_step}>(batch, lanes, warps, Core{{}}, &kMap);
+  play_envs<{in_step}, {sound}>(batch, lanes, warps, Core{{}}, &kMap);
 }}
 
 }}  // namespace cule
 """
 
 
-def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
-    """The translation unit of a game's kernel; `in_step`: its warps wait for each other."""
+def kernel_source(game: Game, blocks: list[Block], in_step: bool, sound: bool = False) -> str:
+    """The translation unit of a game's kernel.
+
+    Args:
+        game: the game.
+        blocks: its blocks.
+        in_step: whether its warps wait for each other.
+        sound: whether it notes what the program writes to the registers of sound.
+    """
     return _KERNEL.format(
         cases=source_of(game, blocks),
         scheme=_core.SCHEMES[rom_of(game)[1]]["index"],
@@ -149,6 +156,7 @@ def kernel_source(game: Game, blocks: list[Block], in_step: bool) -> str:
         decimal=str(stays_decimal(blocks)).lower(),
         in_ram=str(runs_in_ram(game)).lower(),
         in_step=str(in_step).lower(),
+        sound=str(sound).lower(),
     )
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from gymnasium.vector import VectorEnv
 
+from cule import _core
 from cule.arguments import env_ids as check_env_ids
-from cule.arguments import integer
+from cule.arguments import flag, integer
 from cule.env.screens import mosaic, titles_of
 from cule.errors import InvalidType, InvalidValue
 from cule.processes.signals import signals_wait
@@ -19,23 +20,32 @@ from cule.wrappers.base import AtariWrapper
 from cule.wrappers.video_file import VideoFile
 
 
+def _samples(atari: AtariEnv, ids: torch.Tensor) -> list[Any]:
+    """Each env's samples of the last step, (samples,) uint8; None for each without sound."""
+    if not atari.engine.options.sound:
+        return [None] * len(ids)
+    return list(torch.as_tensor(atari.get_sound(ids)).cpu().numpy().reshape(len(ids), -1))
+
+
 class _OneVideo:
     """A video of all chosen envs side by side."""
 
     def __init__(
-        self, atari: AtariEnv, path: Path, ids: torch.Tensor, length: int | None, fps: float
-    ):
+        self, atari: AtariEnv, path: Path, ids: torch.Tensor, length: int | None, fps: float,
+        sample_rate: int,
+    ):  # fmt: skip
         self._atari, self._ids, self._length = atari, ids, length
         filmed = ids.tolist()
         names = [atari.games[i].name for i in filmed]
         self._titles = titles_of(names, filmed) if len(names) > 1 else None
-        self._video = VideoFile(path, fps)
+        self._video = VideoFile(path, fps, sample_rate)
 
     def film(self, _info: dict[str, Any]) -> None:
         if self._length is not None and self._video.frames >= self._length:
             return
         screens = self._atari.rgb_screens(self._ids).cpu().numpy()
-        self._video.write(mosaic(screens, self._titles))
+        # Of several envs there is no sound.
+        self._video.write(mosaic(screens, self._titles), _samples(self._atari, self._ids)[0])
         if self._video.frames == self._length:
             self._video.close()
 
@@ -48,20 +58,21 @@ class _EpisodeVideos:
 
     def __init__(
         self, atari: AtariEnv, path: Path, ids: torch.Tensor, length: int | None, fps: float,
-        trigger: Callable[[int], bool],
+        sample_rate: int, trigger: Callable[[int], bool],
     ):  # fmt: skip
         if not callable(trigger):
             raise InvalidType(
                 f"expected episode_trigger to be a function of an episode's number, got {trigger!r}"
             )
         self._atari, self._path, self._length, self._fps = atari, path, length, fps
-        self._trigger = trigger
+        self._trigger, self._sample_rate = trigger, sample_rate
         # The number of each env's episode.
         self._episodes = dict.fromkeys(ids.tolist(), -1)
         self._ids = torch.tensor(list(self._episodes), device=atari.device)
         self._open: dict[int, VideoFile] = {}
         self._closed = False
-        VideoFile(path, fps).close()  # what cannot be made is refused before anything is played
+        # What cannot be made is refused before anything is played.
+        VideoFile(path, fps, sample_rate).close()
 
     def film(self, info: dict[str, Any]) -> None:
         marks = torch.stack([torch.as_tensor(info[key]) for key in ("new_game", "game_over")])
@@ -79,8 +90,8 @@ class _EpisodeVideos:
             i for i, *marks in zip(self._episodes, began, over, strict=True)
             if marks == [False, True]
         }  # fmt: skip
-        for i, screen in zip(filmed, screens, strict=True):
-            videos[i].write(mosaic(screen[None], None))
+        for i, screen, samples in zip(filmed, screens, _samples(self._atari, ids), strict=True):
+            videos[i].write(mosaic(screen[None], None), samples)
             if i in ended or videos[i].frames == self._length:
                 self._end(i)
 
@@ -97,7 +108,7 @@ class _EpisodeVideos:
         if self._trigger(episode) and not self._closed:
             path = self._path
             name = f"{path.stem}-env-{env}-episode-{episode}{path.suffix}"
-            self._open[env] = VideoFile(path.with_name(name), self._fps)
+            self._open[env] = VideoFile(path.with_name(name), self._fps, self._sample_rate)
 
     def close(self) -> None:
         self._closed = True
@@ -126,10 +137,12 @@ class RecordVideo(AtariWrapper):
         fps: frames per second of the video (None: the console's speed).
         episode_trigger: as in gymnasium's RecordVideo, is given the number of an env's episode,
             from 0, and returns whether to record it. None: all is recorded, in one file.
+        sound: whether videos have sound, for which the env needs sound_obs=True, and each video one
+            env and the name of an .mp4. None: if that is so.
 
     Raises:
         TypeError, ValueError: there are no such envs, `length` is not a count, `episode_trigger` is
-            not a function, or the file cannot be made.
+            not a function, there can be no sound, or the file cannot be made.
     """
 
     def __init__(
@@ -140,6 +153,7 @@ class RecordVideo(AtariWrapper):
         length: int | None = None,
         fps: float | None = None,
         episode_trigger: Callable[[int], bool] | None = None,
+        sound: bool | None = None,
     ):
         super().__init__(env)
         atari = self.atari
@@ -151,10 +165,22 @@ class RecordVideo(AtariWrapper):
             raise InvalidValue("expected env_ids of the envs to record, got none")
         if fps is None:
             fps = atari.metadata["render_fps"] / atari.engine.options.frameskip
-        what = (atari, Path(path), ids, length, fps)
+        alone = episode_trigger is not None or len(ids) == 1
+        heard = self._has_sound(sound, alone, Path(path))
+        rate = round(_core.FRAME_SAMPLES * atari.engine.options.frameskip * fps) if heard else 0
+        what = (atari, Path(path), ids, length, fps, rate)
         self._videos = (
             _OneVideo(*what) if episode_trigger is None else _EpisodeVideos(*what, episode_trigger)
         )
+
+    def _has_sound(self, asked: bool | None, alone: bool, path: Path) -> bool:
+        there = self.atari.engine.options.sound
+        if asked is None:
+            return there and alone and path.suffix.lower() == ".mp4"
+        if flag("sound", asked) and not (there and alone):
+            what = "one without sound_obs=True" if alone else "several envs"
+            raise InvalidValue(f"expected an env with sound in a video with sound=True, got {what}")
+        return asked
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None

@@ -25,6 +25,7 @@ from cule.disk.files import Unfinished
 from cule.errors import InvalidValue, MissingPackage
 from cule.processes.forks import leave_in_child
 from cule.processes.signals import signals_wait
+from cule.wrappers.soundtrack import Soundtrack
 
 # A GIF counts time in hundredths of a second, and players show less than two of them as ten.
 SHORTEST_GIF_FRAME_MS = 20
@@ -61,18 +62,20 @@ class VideoFile:
         path: where to write; a file that is there is replaced.
         fps: frames per second, from 0.01 to 100,000. A GIF that cannot be this fast leaves frames
             out.
+        sample_rate: samples per second of its sound; 0: it has none. Each frame is written with its
+            samples.
 
     Raises:
         ImportError: imageio is not installed.
         TypeError: `fps` is not a number.
-        ValueError: the name ends neither in .mp4 nor in .gif, `fps` is out of range, or the file
-            cannot be written.
+        ValueError: the name ends neither in .mp4 nor in .gif, `fps` is out of range, a .gif shall
+            have sound, or the file cannot be written.
     """
 
     _writer: Any = None
     _gif: io.BytesIO | None = None
 
-    def __init__(self, path: str | Path, fps: float = 60.0):
+    def __init__(self, path: str | Path, fps: float = 60.0, sample_rate: int = 0):
         self._lock = threading.RLock()
         self.path, self.fps = Path(path), number("fps", fps, LEAST_FPS, MAX_FPS)
         kind = self.path.suffix.lower()
@@ -80,6 +83,11 @@ class VideoFile:
             raise InvalidValue(
                 f"expected the name of a video to end in .mp4 or .gif, got {str(path)!r}"
             )
+        if sample_rate and kind == ".gif":
+            raise InvalidValue(
+                f"expected the name of a video with sound to end in .mp4, got {str(path)!r}"
+            )
+        self._sound = Soundtrack(sample_rate) if sample_rate else None
         imageio = video_library()
         try:
             self._unfinished = Unfinished(self.path, kind)
@@ -128,8 +136,12 @@ class VideoFile:
                 sys.stderr.write(f"expected time to write {self.path}, got {name}: it is lost\n")
                 raise
 
-    def write(self, frame: np.ndarray) -> None:
+    def write(self, frame: np.ndarray, samples: np.ndarray | None = None) -> None:
         """Appends a frame, (height, width, 3) uint8 RGB; all frames have the same shape.
+
+        Args:
+            frame: the frame.
+            samples: its sound, (any number,) uint8, of which 128 is silence.
 
         Raises:
             ValueError: it has another shape or dtype, or the file is closed, or writing fails,
@@ -141,6 +153,8 @@ class VideoFile:
             with self._unharmed():
                 if self.frames % self._every == 0:
                     self._writer.append_data(frame)
+                if self._sound is not None and samples is not None:
+                    self._sound.add(samples)
                 self.frames += 1
 
     def _check(self, frame: np.ndarray) -> None:
@@ -223,6 +237,8 @@ class VideoFile:
             if self._writer is not None:
                 self._writer.close()
                 if self.frames:
+                    if self._sound is not None:
+                        self._sound.add_to(self._unfinished)
                     self._check_whole()
                     self._unfinished.finish()
                 self._abandon()

@@ -29,19 +29,22 @@ ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
 class Pair:
     """One game on both emulators, in the same mode and difficulty."""
 
-    def __init__(self, name: str, mode: int | None = None, difficulty: int = 0):
+    def __init__(
+        self, name: str, mode: int | None = None, difficulty: int = 0, options: Options = OPTIONS
+    ):
         game = find_game(name)
         mode = game.facts["default_mode"] if mode is None else mode
         self.ale = ale_py.ALEInterface()
         self.ale.setFloat("repeat_action_probability", 0.0)
         self.ale.setInt("random_seed", SEED)
+        self.ale.setBool("sound_obs", options.sound)
         self.ale.loadROM(rom_path(game))
         self.ale.setMode(mode)
         if difficulty:
             self.ale.setDifficulty(difficulty)
         self.ale.reset_game()
         self.engine = Engine(
-            [Group(game, mode, difficulty)], np.zeros(1, int), OPTIONS, torch.device("cpu"), 1
+            [Group(game, mode, difficulty)], np.zeros(1, int), options, torch.device("cpu"), 1
         )
         self.memory = {name: tensor.numpy() for name, tensor in self.engine.tensors.items()}
         self.engine.reset(None, torch.tensor([SEED]))
@@ -72,6 +75,8 @@ class Pair:
         same("screen", self.engine.contents.screen(0)[: self.height].numpy(), self.ale.getScreen())
         assert self.memory["lives"][0] == self.ale.lives(), "lives"
         assert self.memory["faults"][0] == 0, "fault"
+        if "sounds" in self.memory:
+            same("sound", self.memory["sounds"][0, -1], self.ale.getAudio())
 
     def play(self, frames: int, reset_every: int, seed: int = 0) -> None:
         """Plays and compares `frames` frames.

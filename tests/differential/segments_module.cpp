@@ -53,6 +53,7 @@ struct Step {
   TiaTrail trail{};
   TiaState tia{};
   Devices devices{};
+  SoundState unheard{};
 
   explicit Step(uintptr_t address) {
     std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
@@ -63,7 +64,7 @@ struct Step {
   }
   Step(const Step&) = delete;
   PlainMachine machine() {
-    return make_plain_machine(batch, 0, devices, {entries.data(), trail, tia});
+    return make_plain_machine(batch, 0, devices, {entries.data(), trail, tia, unheard});
   }
   Recording recording() const { return {entries.data(), trail.starts}; }
   const TiaFormat& format() const { return config_of(batch, 0).format; }

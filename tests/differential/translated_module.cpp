@@ -64,9 +64,10 @@ py::tuple step(uintptr_t address, bool translated) {
   Devices devices;
   TiaTrail trail{};
   TiaState tia;
+  SoundState unheard;
   trail.starts = starts_of_one_env(starts.data());
   clear_starts(batch, trail.starts);
-  PlainMachine machine = make_plain_machine(batch, 0, devices, {entries.data(), trail, tia});
+  PlainMachine machine = make_plain_machine(batch, 0, devices, {entries.data(), trail, tia, unheard});
   if (translated) {
     machine.rom.marked_ops = batch.marked_ops;
     play_frames(batch, 0, machine,

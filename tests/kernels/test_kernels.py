@@ -180,6 +180,28 @@ def test_options(library: Path, changes: dict[str, Any]) -> None:
         pair.step()
 
 
+@pytest.mark.parametrize(
+    ("autoreset", "changes"),
+    [
+        (NEXT_STEP, {}),
+        (SAME_STEP, {}),
+        (SAME_STEP, {"reset_pool_size": 0, "frameskip": 8, "noop_max": 2}),
+    ],
+)
+def test_sound(library: Path, autoreset: int, changes: dict[str, Any]) -> None:
+    """Over ends of episodes, with start states and with emulated starts; of the memory that is
+    compared, it is the samples, the channels, and what each frame has left in the registers."""
+    games = ("asteroids", "freeway", "montezuma_revenge", "pitfall2")
+    options = some_options(autoreset=autoreset, sound=True, **changes)
+    pair = Pair(SimulatedGpu(library, seed=3), games, 7, options)
+    pair.reset(None, torch.arange(7))
+    heard = 0
+    for _ in range(48 // options.frameskip):
+        pair.step()
+        heard += int((pair.cpu.tensors["sounds"] > 128).any(-1).sum())
+    assert pair.endings >= 7 and heard > 100
+
+
 def test_patches(library: Path) -> None:
     """Each env has its own, and gets others in the middle."""
     pair = Pair(SimulatedGpu(library, seed=1), ("pong", "seaquest"), 6, some_options())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,9 +48,11 @@ def translate(
     blocks = translation.blocks_of(found)
     if not whole:
         blocks = translation.most_frequent(found, blocks)
-    name = f"{game}_{'in_step' if in_step else 'freely'}_{'whole' if whole else 'few'}"
+    sound = pair.gpu.options.sound
+    words = [game, "in_step" if in_step else "freely", "whole" if whole else "few"]
+    name = "_".join(words + ["sound"] * sound)
     made = build_text(
-        name, translation.kernel_source(found, blocks, in_step) + CALL, folder, library
+        name, translation.kernel_source(found, blocks, in_step, sound) + CALL, folder, library
     )
     played = translation.profile(found)
     kernel = Translation(str(made).encode(), translation.marked_ops(found, blocks), True, played)
@@ -70,9 +73,10 @@ def compare(
     steps: int = 8,
     multiprocessors: int = 2,
     frameskip: int = 4,
+    **changes: Any,
 ) -> None:
     gpu = SimulatedGpu(library, multiprocessors, seed=1)
-    options = some_options(autoreset=SAME_STEP, frameskip=frameskip)
+    options = some_options(autoreset=SAME_STEP, frameskip=frameskip, **changes)
     pair = Pair(gpu, [game], num_envs, options)
     assert pair.gpu.backend.plays_in_step(num_envs) == in_step
     pair.reset(None, torch.arange(num_envs))
@@ -81,6 +85,8 @@ def compare(
             translate(pair, game, in_step, whole, library, folder)
         pair.step()
         assert pair.gpu.translated == (step >= 1)
+    if options.sound:
+        assert (pair.cpu.tensors["sounds"] > 128).any()
     assert pair.endings >= num_envs
 
 
@@ -90,6 +96,13 @@ def test_part_of_a_game_is_played_as_interpreted(
 ) -> None:
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
     compare("pong", num_envs, in_step, False, library, folder)
+
+
+def test_translated_game_sounds_as_interpreted(
+    library: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
+    compare("freeway", 3, False, False, library, folder, sound=True)
 
 
 @pytest.mark.parametrize(

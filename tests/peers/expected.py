@@ -35,13 +35,11 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         f"{_INTERFACE}test_get_ram": MESSAGE,
         f"{_INTERFACE}test_set_mode": KIND_OF_ERROR,
         f"{_INTERFACE}test_set_difficulty": KIND_OF_ERROR,
-        f"{_INTERFACE}test_display_screen": "no screen or sound of its own",
-        f"{_INTERFACE}test_get_sound_obs": "cule makes no sound",
+        f"{_INTERFACE}test_display_screen": "no window of its own",
     },
     "ale-env": {
         f"{_SINGLE}test_state_serialize_roundtrip": NOT_BY_ALE,
         f"{_SINGLE}test_gym_keys_to_action": PRIVATE,
-        f"{_SINGLE}test_sound_obs": "cule makes no sound",
     },
     "gymnasium-vector-wrappers": {
         "tests/wrappers/vector/test_human_rendering.py::test_render_modes": (

@@ -32,11 +32,12 @@ struct Workspace {
   bool fits(const Batch& batch) const {
     return entries.size() >= batch.buffer_capacity && starts.size() >= segment_words(batch.options);
   }
-  Workplace place() { return {entries.data(), trail, tia}; }
+  Workplace place() { return {entries.data(), trail, tia, unheard}; }
 
   std::vector<uint32_t> entries, starts;
   TiaTrail trail{};
   TiaState tia{};
+  SoundState unheard{};
   ResizeSpace resizing;
   uint64_t call = 0;  // the number of the call of the backend that it was last used in
 };
@@ -70,6 +71,7 @@ struct EnvPhases {
     play_frames(batch, env, machine, core);
     store_end_state(batch, env, machine);
   }
+  void hear() const { cule::hear(batch, env); }
   void prepare() const {
     if (must_save(batch, env, trace())) save_pictures(batch, env, OneLane{});
     store_step_end(batch, env, workspace.trail.starts);
@@ -83,13 +85,15 @@ struct EnvPhases {
     if (!batch.terminated[env] && !batch.truncated[env]) return;
     const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
     memcpy(batch.final_observations + env * bytes, batch.observations + env * bytes, bytes);
+    if (!hears(batch)) return;
+    memcpy(final_sounds_of(batch, env), sounds_of(batch, env), sound_bytes(batch));
   }
   void choose() const { choose_reset(batch, env, mask); }
   void restart() const {
     if (trace().restart == Restart::kNone) return;
     const int64_t seed = seeds ? seeds[env] : kNoSeed;
     if (restarts_from_pool(batch, env))
-      copy_pictures_from(batch, env, batch.pool, restart_record(batch, env, seed));
+      copy_outputs_from(batch, env, batch.pool, restart_record(batch, env, seed));
     else emulate_restart(batch, env, seed, core, workspace.place());
   }
   void observe_start() const {

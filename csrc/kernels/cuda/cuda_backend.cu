@@ -4,6 +4,7 @@
 //   play           a thread for each env, by the interpreter, or by a kernel compiled for one ROM;
 //                  the number of envs says how many threads of a warp have one; `order_envs`, a
 //                  kernel of one block, may say before which envs are played together
+//   hear           a warp for each env
 //   prepare        a thread for each env; a block saves pictures
 //   draw           `segments`: a thread for each kSegmentLines scanlines of an env
 //   observe        `observe_envs`: a block for each env
@@ -170,7 +171,8 @@ class CudaBackend final : public Backend {
     const unsigned shared_bytes =
         launch.in_step ? static_cast<unsigned>(play_shared_bytes(launch.warps * kWarp)) : 0;
     if (!way.translated) {
-      const auto kernel = launch.in_step ? play<true> : play<false>;
+      const auto kernel = hears(batch) ? launch.in_step ? play<true, true> : play<false, true>
+                          : launch.in_step ? play<true, false> : play<false, false>;
       check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
             "play");
       start(kernel, launch.blocks, launch.threads, shared_bytes, stream, batch, launch.lanes,
@@ -251,6 +253,9 @@ class CudaBackend final : public Backend {
         const int blocks = blocks_for(batch.num_envs, kEnvsPerPooled);
         start(pick(batch, sized), blocks, kThreads, 0, other, batch);
       });
+    }
+    void hear() const {
+      start(hear_envs, blocks_for(batch.num_envs, kThreads / kWarp), kThreads, 0, stream, batch);
     }
     void prepare() const {
       start(cule::prepare, blocks_for(batch.num_envs, kThreads), kThreads, 0, stream, batch);

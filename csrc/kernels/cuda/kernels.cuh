@@ -17,10 +17,10 @@ static_assert(kEnvsPerPooled <= kThreads);  // a thread of `pool` looks at one e
 // With six blocks, some of a thread's values would have to be in memory.
 constexpr int kDrawBlocks = 5;
 
-template <bool kInStep>
+template <bool kInStep, bool kSound>
 __global__ void __launch_bounds__(kPlayMaxThreads)
     play(const __grid_constant__ Batch batch, int lanes, int warps) {
-  play_envs<kInStep>(batch, lanes, warps, DynamicCore{}, nullptr);
+  play_envs<kInStep, kSound>(batch, lanes, warps, DynamicCore{}, nullptr);
 }
 
 // Two kinds of Lanes (kernels/lanes.h): the threads of a warp, and those of a block of kThreads.
@@ -37,6 +37,14 @@ struct BlockLanes {
   __device__ __forceinline__ int lane() const { return threadIdx.x; }
   __device__ __forceinline__ void sync() const { __syncthreads(); }
 };
+
+// Makes the samples of a step's sound; a warp for each env, of which two lanes play a channel each.
+__global__ void __launch_bounds__(kThreads) hear_envs(const __grid_constant__ Batch batch) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ SoundBits loud[kWarps][kSoundChannels];
+  const int warp = threadIdx.x / kWarp, env = blockIdx.x * kWarps + warp;
+  if (env < batch.num_envs) hear(batch, static_cast<size_t>(env), loud[warp], WarpLanes{});
+}
 
 // Whether an env is left to the kernel `pool`. The other kernels then skip it.
 __device__ __forceinline__ bool is_pooled(const Batch& batch, size_t env) {
@@ -92,6 +100,7 @@ __global__ void __launch_bounds__(kThreads, 8)
   for (uint32_t i = threadIdx.x; i < 2 * batch.picture_bytes / sizeof(uint4); i += kThreads)
     to[i] = from[i];
   own_rows(pictures, BlockLanes{});
+  if (hears(batch)) copy_sound_from(batch, env, batch.pool, slot, BlockLanes{});
 }
 
 // Emulates the start of an episode for each env that starts one without the pool; a thread for each
@@ -105,7 +114,8 @@ __global__ void __launch_bounds__(kWarp, 10)
   TiaTrail trail;
   trail.starts = starts_of_env(batch, env);
   trail.spares = batch.spares;
-  const Workplace place{own_buffer(batch, env), trail, tia};
+  SoundState unheard;
+  const Workplace place{own_buffer(batch, env), trail, tia, unheard};
   emulate_restart(batch, env, seeds ? seeds[env] : kNoSeed, DynamicCore{}, place);
 }
 
@@ -123,6 +133,9 @@ __global__ void __launch_bounds__(kThreads)
   uint8_t* to = batch.final_observations + env * bytes;
   for (size_t i = blockIdx.y * blockDim.x + threadIdx.x; i < bytes; i += gridDim.y * blockDim.x)
     to[i] = from[i];
+  if (!hears(batch) || blockIdx.y != 0) return;
+  for (size_t i = threadIdx.x; i < sound_bytes(batch); i += blockDim.x)
+    final_sounds_of(batch, env)[i] = sounds_of(batch, env)[i];
 }
 
 // Of the `kEach` envs of a block, those for which there is something to do: a few in thousands.

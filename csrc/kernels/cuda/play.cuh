@@ -22,8 +22,28 @@ constexpr int kPlayFewWarps = 4;
 // In shared memory each thread has its env's RAM, and then the TIA's state. Together they have an
 // odd number of words, so the same byte of different threads is in different banks.
 constexpr uint32_t kRamStride = kRamBytes + sizeof(TiaState) + (sizeof(TiaState) / 4 % 2 ? 0 : 4);
-struct SharedRam {
+
+// With kSound, writes to the registers of sound go to global memory; without, nowhere.
+template <bool kSound>
+struct SoundOut {
+  static constexpr bool kHears = false;
+  __device__ __forceinline__ void set_sound(uint32_t, uint32_t) const {}
+};
+template <>
+struct SoundOut<true> {
+  static constexpr bool kHears = true;
+  uint8_t* registers;
+  __device__ __forceinline__ void set_sound(uint32_t number, uint32_t value) const {
+    registers[number] = static_cast<uint8_t>(value);
+  }
+};
+template <bool kSound>
+struct SharedRam : SoundOut<kSound> {
   uint8_t* bytes;
+  __device__ __forceinline__ SharedRam(uint32_t* words, const Batch& batch, int env)
+      : bytes(reinterpret_cast<uint8_t*>(words)) {
+    if constexpr (kSound) this->registers = batch.sound[env].registers;
+  }
   __device__ __forceinline__ uint32_t get(uint32_t index) const { return bytes[index]; }
   __device__ __forceinline__ void set(uint32_t index, uint32_t value) const {
     bytes[index] = static_cast<uint8_t>(value);
@@ -167,7 +187,7 @@ __device__ __forceinline__ int env_of_thread(const Batch& batch, int lanes, int 
 // Plays the envs of `batch`. In each of a block's first `warps`, the first `lanes` threads have an
 // env each (or see kInOrder). `map` is the cartridge's map if it is known at compile time; else it
 // is null.
-template <class Core>
+template <bool kSound, class Core>
 __device__ __forceinline__ void play_lanes(const Batch& batch, int lanes, int warps,
                                            const Core& core, const CartridgeMap* map,
                                            uint32_t* shared_ram) {
@@ -188,9 +208,9 @@ __device__ __forceinline__ void play_lanes(const Batch& batch, int lanes, int wa
                       core.marked_ops(batch.marked_ops, predecoded), batch.operations};
   uint32_t* entries = own_buffer(batch, static_cast<size_t>(env));
   CULE_OPAQUE_POINTER(entries);
-  Machine<SharedRam, CachedRom> machine{
+  Machine<SharedRam<kSound>, CachedRom> machine{
       config,
-      SharedRam{reinterpret_cast<uint8_t*>(ram)},
+      SharedRam<kSound>(ram, batch, env),
       rom,
       batch.cartridge_bytes + static_cast<size_t>(env) * kCartridgeBytes,
       devices,
@@ -215,17 +235,17 @@ __device__ __forceinline__ int32_t turn_lines(int warps) {
 // The body of a kernel whose warps do not wait for each other. Up to kPlayFewWarps of a block have
 // envs. Threads without an env wait for the end, and keep their registers until then. If a block
 // has all registers of a multiprocessor, this keeps other kernels off it.
-template <class Core>
+template <bool kSound, class Core>
 __device__ __forceinline__ void play_freely(const Batch& batch, int lanes, int warps,
                                             const Core& core, const CartridgeMap* map) {
   __shared__ uint32_t shared_ram[kRamStride / 4 * kPlayFewWarps * kWarp];
   const WarpPace pace(turn_lines<Core>(warps));
-  play_lanes(batch, lanes, warps, PacedCore<Core, WarpPace>{core, pace}, map, shared_ram);
+  play_lanes<kSound>(batch, lanes, warps, PacedCore<Core, WarpPace>{core, pace}, map, shared_ram);
   __syncthreads();
 }
 
 // The body of a kernel whose warps are kept in step. It needs play_shared_bytes of shared memory.
-template <class Core>
+template <bool kSound, class Core>
 __device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int warps,
                                              const Core& core, const CartridgeMap* map) {
   extern __shared__ uint4 shared_words[];
@@ -236,7 +256,7 @@ __device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int 
   if (thread < kPlayMaxWarps) begun[thread] = thread < warps ? 0 : BlockPace::kFinished;
   __syncthreads();
   const BlockPace pace(turn_lines<Core>(warps), begun);
-  play_lanes(batch, lanes, warps, PacedCore<Core, BlockPace>{core, pace}, map, shared.ram);
+  play_lanes<kSound>(batch, lanes, warps, PacedCore<Core, BlockPace>{core, pace}, map, shared.ram);
   __syncwarp();
   begun[thread / kWarp] = BlockPace::kFinished;
   __syncthreads();
@@ -245,11 +265,11 @@ __device__ __forceinline__ void play_in_step(const Batch& batch, int lanes, int 
   }
 }
 
-template <bool kInStep, class Core>
+template <bool kInStep, bool kSound, class Core>
 __device__ __forceinline__ void play_envs(const Batch& batch, int lanes, int warps,
                                           const Core& core, const CartridgeMap* map) {
-  if constexpr (kInStep) play_in_step(batch, lanes, warps, core, map);
-  else play_freely(batch, lanes, warps, core, map);
+  if constexpr (kInStep) play_in_step<kSound>(batch, lanes, warps, core, map);
+  else play_freely<kSound>(batch, lanes, warps, core, map);
 }
 
 }  // namespace cule

@@ -2,7 +2,7 @@
 // another for reads. write_facts.h has what emulation needs to know about writes.
 //
 // Source: Stella Programmer's Guide, "TIA write address summary" and "TIA read address summary".
-// As in ale-py, RSYNC is not emulated. There is no sound.
+// As in ale-py, RSYNC is not emulated.
 #pragma once
 
 #include "common/platform.h"
@@ -33,11 +33,11 @@ enum Register : uint32_t {
   RESM0 = 0x12,   // strobe: moves missile 0 to the beam
   RESM1 = 0x13,   // strobe: moves missile 1 to the beam
   RESBL = 0x14,   // strobe: moves the ball to the beam
-  AUDC0 = 0x15,   // sound: waveform of channel 0
+  AUDC0 = 0x15,   // sound: waveform of channel 0 (bits 0 to 3)
   AUDC1 = 0x16,   // sound: waveform of channel 1
-  AUDF0 = 0x17,   // sound: frequency of channel 0
+  AUDF0 = 0x17,   // sound: frequency of channel 0 (bits 0 to 4)
   AUDF1 = 0x18,   // sound: frequency of channel 1
-  AUDV0 = 0x19,   // sound: volume of channel 0
+  AUDV0 = 0x19,   // sound: volume of channel 0 (bits 0 to 3)
   AUDV1 = 0x1A,   // sound: volume of channel 1
   GRP0 = 0x1B,    // player 0's eight pixels
   GRP1 = 0x1C,    // player 1's eight pixels

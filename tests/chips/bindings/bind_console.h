@@ -33,6 +33,8 @@ struct CheckedRam {
     check(index), bytes[index] = static_cast<uint8_t>(value);
   }
   TiaState& tia() const { return *state; }
+  static constexpr bool kHears = false;
+  void set_sound(uint32_t, uint32_t) const {}
   static void check(uint32_t index) {
     if (index >= 128) throw std::out_of_range("RAM");
   }
