@@ -85,16 +85,15 @@ class Game:
 
 
 @functools.cache
-def games(num_players: int = 1) -> tuple[Game, ...]:
-    """All games that so many players can play, in alphabetical order of their names."""
-    entries = (
+def _entries() -> tuple[Game, ...]:
+    """The core's list of games, in its order."""
+    return tuple(
         Game(i, facts["name"], facts["md5"], facts) for i, facts in enumerate(_core.games())
     )
-    return tuple(game for game in entries if game.num_players == num_players)
 
 
-def list_games(num_players: int = 1) -> list[str]:
-    """The names of all games for so many players, in alphabetical order.
+def games(num_players: int = 1) -> tuple[Game, ...]:
+    """All games that so many players can play, in alphabetical order of their names.
 
     Args:
         num_players: as AtariEnv's: 1, 2 or 4.
@@ -104,6 +103,11 @@ def list_games(num_players: int = 1) -> list[str]:
     """
     if num_players not in PLAYERS:
         raise InvalidValue(f"expected num_players to be 1, 2 or 4, got {shown(num_players)}")
+    return tuple(game for game in _entries() if game.num_players == num_players)
+
+
+def list_games(num_players: int = 1) -> list[str]:
+    """The names of `games(num_players)`: what AtariEnv takes as `game`."""
     return [game.name for game in games(num_players)]
 
 
@@ -160,6 +164,20 @@ def find_game(name: str, num_players: int = 1) -> Game:
     )
 
 
+def game_in_words(words: str) -> Game:
+    """The game whose `words` these are: its name, and the number of players if it is several.
+
+    Raises:
+        ValueError: there is none.
+    """
+    name, _, players = words.partition(" for ")
+    count = next((n for n in PLAYERS if players == f"{n} players"), 1)
+    game = find_game(name, count)
+    if game.words != words:
+        raise InvalidValue(f"expected the name of a game as states have it, got {shown(words)}")
+    return game
+
+
 def modifications(game: str) -> list[Modification]:
     """The game's named modifications, which `AtariEnv(patches=...)` takes; none for most games.
 
@@ -195,8 +213,7 @@ def ram_labels(game: str) -> dict[str, int | tuple[int, ...]]:
 
 @functools.cache
 def _game_of_md5(md5: str) -> Game | None:
-    entries = (game for count in PLAYERS for game in games(count))
-    return next((game for game in entries if game.md5 == md5), None)
+    return next((game for game in _entries() if game.md5 == md5), None)
 
 
 def rom_path(game: Game) -> Path:

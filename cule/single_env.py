@@ -35,6 +35,7 @@ OBS_TYPES = ("image", "ram", *SCREENS)
 _RENDER_MODES = ("human", "rgb_array")
 _RESERVED = {
     "num_envs": "it has one console",
+    "num_players": "it has one player",
     "output": "it gives arrays",
     "autoreset_mode": "its user resets it",
 }
@@ -80,7 +81,8 @@ class SingleAtariEnv(gymnasium.Env):
         repeat_action_probability: as AtariEnv's.
         render_mode: None; "rgb_array": `render` gives (height, 320, 3) uint8; "human": each reset
             and step draws the screen in a window, which needs `pip install pygame`.
-        **options: AtariEnv's other keywords, except num_envs, output and autoreset_mode.
+        **options: AtariEnv's other keywords, except num_envs, num_players, output and
+            autoreset_mode.
 
     Attributes:
         ale: an AleView, for wrappers that read ale-py's `env.unwrapped.ale`.

@@ -182,13 +182,12 @@ class AtariEnv(VectorEnv):
         keywords = dict(locals())
         self._guard = _core.Guard()
         checked = settings.check(keywords)
-        self.num_envs, self.device = checked.num_envs, checked.device
-        self.obs_type, self.output = checked.obs_type, checked.output
+        self.num_envs, self.num_players = checked.num_envs, checked.num_players
+        self.device, self.output = checked.device, checked.output
+        self.obs_type, self.continuous = checked.obs_type, checked.continuous
         self.render_mode, self.autoreset_mode = checked.render_mode, checked.autoreset_mode
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self.continuous = checked.continuous
         self.continuous_action_threshold = checked.continuous_action_threshold
-        self.num_players = checked.num_players
         self.games = games_of_envs(game, self.num_envs, self.num_players)
         warn_of_other_meanings([game] if isinstance(game, str) else game, **vars(checked))
         self.consoles = Consoles(self.games, checked, self._guard)
@@ -197,10 +196,9 @@ class AtariEnv(VectorEnv):
         if self.output == "torch":
             self.reward_space = spaces.reward_space(self.num_envs, self.num_players)
         self.spec = spec_of(self.games, keywords, AtariEnv.__init__)
-        self.batch_size = checked.batch_size or self.num_envs
+        self.batch_size, self.closed = checked.batch_size or self.num_envs, False
         self.batches = Batches(self) if self.batch_size < self.num_envs else None
         self._op = StepOp(self.consoles, self.output)
-        self.closed = False
 
     def _action_space(self) -> Any:
         actions = len(self.consoles.action_numbers)

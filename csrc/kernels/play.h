@@ -143,7 +143,9 @@ struct StepResult {
   int32_t reward = 0;  // the first player's, before clipping
   bool terminated = false, truncated = false;
 };
-CULE_INLINE void report_step(const Batch& batch, size_t env, const StepResult& result,
+template <class Index>
+CULE_INLINE void report_step(const Batch& batch, size_t env, Index game_index,
+                             const StepResult& result, const GameState& game,
                              const EnvState& state) {
   report_rewards(batch, env, 0, result.reward);
   batch.terminated[env] = result.terminated;
@@ -151,6 +153,18 @@ CULE_INLINE void report_step(const Batch& batch, size_t env, const StepResult& r
   batch.over[env] = static_cast<Restart>(state.over) == Restart::kNewGame;
   batch.began[env] = 0;
   report_state(batch, env, state);
+  report_other_lives(batch, env, game_index, game);
+}
+
+// Applies the game's rules after a frame, and adds the players' rewards to those of the step.
+// Returns the first player's lives.
+template <class Index, class M>
+CULE_INLINE int32_t score_players(const Batch& batch, size_t env, Index game_index,
+                                  const M& machine, GameState& game, StepResult& result) {
+  const int32_t lives = score_frame(game_index, memory_of(machine), game);
+  result.reward += game.reward;
+  if (batch.num_players > 1) reward_others(batch, env, game_index, game);
+  return lives;
 }
 
 // What has to be restarted after a step: a game that stopped, or a life where each is an episode.
@@ -202,10 +216,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
       machine.devices.inputs = inputs;
       patch_ram(batch, env, machine.ram, state, false);
       frames.play(machine, core);
-      lives = score_frame(core.game_of(machine.config), memory_of(machine), game);
-      result.reward += game.reward;
-      if (batch.num_players > 1)
-        reward_others(batch, env, core.game_of(machine.config), game);
+      lives = score_players(batch, env, core.game_of(machine.config), machine, game, result);
     };
     const PlayerActions asked = actions_of(batch, env);
     act(machine.config, state, game, sticky_actions_of(batch, env), asked, play);
@@ -230,8 +241,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   const bool lives_end = options.life_loss_info || options.episodic_life;
   result.terminated = game.terminal || (lives_end && life_lost);
   result.truncated = state.elapsed_frames >= options.max_frames && !result.terminated;
-  report_step(batch, env, result, state);
-  report_other_lives(batch, env, core.game_of(machine.config), game);
+  report_step(batch, env, core.game_of(machine.config), result, game, state);
   trace = {machine.buffer.count, machine.buffer.after_clear, static_cast<uint16_t>(frames.count),
            plan, options.autoreset == AutoresetMode::kSameStep ? restart : Restart::kNone,
            machine.latches_read, machine.trail.spare};

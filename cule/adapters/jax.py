@@ -23,7 +23,11 @@ from cule.env.keywords import refuse
 from cule.errors import InvalidType, InvalidValue
 from cule.vector_env import AtariEnv
 
-_RESERVED = {"batch_size": "it steps all envs", "output": "it gives JAX arrays"}
+_RESERVED = {
+    "batch_size": "it steps all envs",
+    "num_players": "it has one player",
+    "output": "it gives JAX arrays",
+}
 
 
 def to_jax(tensor: torch.Tensor) -> jax.Array:
@@ -69,7 +73,7 @@ class AtariJaxEnv:
         game: as AtariEnv's.
         num_envs: how many consoles.
         device: as AtariEnv's.
-        **options: AtariEnv's other keywords, except batch_size and output.
+        **options: AtariEnv's other keywords, except batch_size, num_players and output.
 
     Attributes:
         env: the AtariEnv.
