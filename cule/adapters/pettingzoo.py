@@ -304,6 +304,10 @@ class VectorParallelEnv:
         """Each agent's column of (num_envs, num_players) values."""
         return dict(zip(self.possible_agents, values.unbind(1), strict=True))
 
+    def _shared(self, values: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The same tensor for each agent."""
+        return dict.fromkeys(self.possible_agents, values)
+
     def reset(
         self, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, torch.Tensor], dict[str, dict[str, Any]]]:
@@ -314,7 +318,7 @@ class VectorParallelEnv:
             with its own `lives`.
         """
         observations, infos = self.atari.reset(seed=seed, options=options)
-        return dict.fromkeys(self.agents, observations), self._infos(infos)
+        return self._shared(observations), self._infos(infos)
 
     def _infos(self, infos: dict[str, Any]) -> dict[str, dict[str, Any]]:
         own = {name: self._split(infos[name]) for name in ("lives", "raw_reward") if name in infos}
@@ -357,10 +361,10 @@ class VectorParallelEnv:
         )
         ended = terminated[:, None] | (infos["lives"] < 0)
         return (
-            dict.fromkeys(self.agents, observations),
+            self._shared(observations),
             self._split(rewards),
             self._split(ended),
-            dict.fromkeys(self.agents, truncated),
+            self._shared(truncated),
             self._infos(infos),
         )
 

@@ -1,4 +1,4 @@
-"""cule.adapters.pettingzoo passes PettingZoo's own tests, and its names mean what PettingZoo's do."""
+"""cule.adapters.pettingzoo passes PettingZoo's own tests; its names mean what PettingZoo's do."""
 
 from __future__ import annotations
 
@@ -123,7 +123,10 @@ def test_many_consoles_play_as_atari_envs_do(device: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: parallel_env("quadrapong_v4", num_players=2), "expected num_players=4 for 'quadra"),
+        (
+            lambda: parallel_env("quadrapong_v4", num_players=2),
+            "expected num_players=4 for 'quadra",
+        ),
         (lambda: parallel_env("pong", num_players=1), "expected num_players to be 2 or 4 for par"),
         (lambda: parallel_env("alien"), "expected num_players=1, which 'alien' is for, got 2"),
         (lambda: VectorParallelEnv("pong", 1, num_players=1), "2 or 4 for VectorParallelEnv, got"),

@@ -84,9 +84,7 @@ def test_the_step_after_an_end_rewards_nobody() -> None:
 def test_held_actions_are_each_players_own() -> None:
     """Actions that always stick are the no-ops of before, for the third and fourth player, too."""
     envs = [
-        make(
-            num_players=4, num_envs=1, use_fire_reset=False, repeat_action_probability=probability
-        )
+        make(num_players=4, num_envs=1, use_fire_reset=False, repeat_action_probability=probability)
         for probability in (1.0, 0.0)
     ]
     for env in envs:
@@ -113,7 +111,10 @@ def test_each_player_moves_something() -> None:
 
 def test_several_games_in_a_batch() -> None:
     env = make(["boxing", "ice_hockey"], mode=[2, 3])
-    assert [game.words for game in env.games] == ["boxing for 2 players", "ice_hockey for 2 players"]
+    assert [game.words for game in env.games] == [
+        "boxing for 2 players",
+        "ice_hockey for 2 players",
+    ]
     env.reset(seed=0)
     assert env.step(torch.zeros((2, 2), dtype=torch.int64))[1].shape == (2, 2)
 
@@ -130,16 +131,18 @@ def test_states_go_back_and_not_into_another_number_of_players() -> None:
     two.restore_state(state)
     again = two.step(follow)
     assert all(torch.equal(a, b) for a, b in zip(results[:4], again[:4], strict=True))
-    with pytest.raises(ValueError, match=r"expected a state of \(game, mode, difficulty\) .*tennis"):
+    with pytest.raises(
+        ValueError, match=r"expected a state of \(game, mode, difficulty\) .*tennis"
+    ):
         one.restore_state(state)
     assert state.consoles()[0][0].game == find_game("tennis", 2)
 
 
 def test_the_lists_of_games() -> None:
     assert len(cule.list_games(2)) == 20 and cule.list_games(4) == ["pong", "warlords"]
-    assert {"combat", "joust", "maze_craze", "warlords"} == {
-        *cule.list_games(2)
-    } - {*cule.list_games()}
+    assert {"combat", "joust", "maze_craze", "warlords"} == {*cule.list_games(2)} - {
+        *cule.list_games()
+    }
     assert all(game.num_players == 2 for game in games(2))
 
 
