@@ -1,5 +1,5 @@
-# make demo | train | bench | test | lint | docs | dist | roms | clean. Each sets up what it needs, in
-# .venv.
+# make demo | train | bench | test | lint | docs | dist | roms | clean. Each sets up what it needs,
+# in .venv.
 #
 #   PYTHON=python3.12       which Python to make the environment with (3.10 or newer)
 #   CULE_VENV=DIR           use this virtual environment instead of .venv (made if it is not there)

@@ -77,8 +77,8 @@ CULE_INLINE Inputs plug_in(const ConsoleConfig& config, const PlayerActions& act
   Inputs inputs;
   const uint32_t a = stick_of(actions.a.action), b = stick_of(actions.b.action);
   if (config.uses_paddles) {
-    // The buttons are on a socket's direction pins: paddle 0 on the fourth of the left one, paddle 1
-    // on its third; paddles 2 and 3 likewise on the right one.
+    // The buttons are on a socket's direction pins: paddle 0 on the fourth of the left one, paddle
+    // 1 on its third; paddles 2 and 3 likewise on the right one.
     const uint32_t fourth = config.swap_paddles ? b : a, third = config.swap_paddles ? a : b;
     if (fourth & kStickFire) inputs.swcha &= ~0x80u;
     if (third & kStickFire) inputs.swcha &= ~0x40u;
