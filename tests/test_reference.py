@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import cule
-from cule.adapters import envpool, jax, stable_baselines3, torchrl
+from cule.adapters import envpool, jax, pettingzoo, stable_baselines3, torchrl
 
 ROOT = Path(__file__).resolve().parents[1]
-ADAPTERS = (envpool, jax, stable_baselines3, torchrl)
+ADAPTERS = (envpool, jax, pettingzoo, stable_baselines3, torchrl)
 MODULES = (
     cule,
     *ADAPTERS,
