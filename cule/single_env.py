@@ -37,6 +37,7 @@ OBS_TYPES = ("image", "ram", *SCREENS)
 _RENDER_MODES = ("human", "rgb_array")
 _RESERVED = {
     "num_envs": "it has one console",
+    "num_players": "it has one player",
     "output": "it gives arrays",
     "autoreset_mode": "its user resets it",
 }
@@ -83,7 +84,8 @@ class SingleAtariEnv(gymnasium.Env):
         sound_obs: observations are a dict of "image" and "sound", (512,) uint8, as AtariEnv's.
         render_mode: None; "rgb_array": `render` gives (height, 320, 3) uint8; "human": each reset
             and step draws the screen in a window, which needs `pip install pygame`.
-        **options: AtariEnv's other keywords, except num_envs, output and autoreset_mode.
+        **options: AtariEnv's other keywords, except num_envs, num_players, output and
+            autoreset_mode.
 
     Attributes:
         ale: an AleView, for wrappers that read ale-py's `env.unwrapped.ale`.

@@ -20,9 +20,9 @@ from cule.console.console import Snapshot
 from cule.disk.sealed import Kind
 from cule.engine import Engine
 from cule.errors import InvalidValue, shown
-from cule.rom import find_game
+from cule.rom import game_in_words
 
-VERSION = 4
+VERSION = 5
 # Their content is what torch.save writes.
 _FILE = Kind("state", VERSION)
 # The env is the second axis of these tensors. They exist only without a reset pool.
@@ -87,7 +87,8 @@ class State:
 
     Attributes:
         version: of this format.
-        games: for each env, its game, mode and difficulty.
+        games: for each env, its game (with the number of players if it is several: "pong for 2
+            players"), mode and difficulty.
         tensors: the parts of the states, each with the env as first axis.
         include_rng: whether they hold random numbers; otherwise an env that they are put into goes
             on with its own.
@@ -121,7 +122,7 @@ class State:
     def _games(engine: Engine, env_ids: torch.Tensor) -> list[tuple[str, int, int]]:
         groups = engine.tensors["group"].view(torch.int32)[env_ids].tolist()
         return [
-            (engine.groups[g].game.name, engine.groups[g].mode, engine.groups[g].difficulty)
+            (engine.groups[g].game.words, engine.groups[g].mode, engine.groups[g].difficulty)
             for g in groups
         ]
 
@@ -150,7 +151,7 @@ class State:
         names = ("records", "ram", "cartridge_bytes")
         records, ram, cartridges = (self.tensors[name].cpu().numpy() for name in names)
         words, black = records.view(np.uint32), np.zeros((), np.uint8)
-        groups = [Group(find_game(name), *settings) for name, *settings in self.games]
+        groups = [Group(game_in_words(name), *settings) for name, *settings in self.games]
         return [
             (group, Snapshot(words[i], ram[i], cartridges[i], black))
             for i, group in enumerate(groups)

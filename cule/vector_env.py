@@ -47,6 +47,8 @@ class AtariEnv(VectorEnv):
             counts. Where an id such as "PongNoFrameskip-v4" also means other keywords, a
             UserWarning says so.
         num_envs: how many consoles.
+        num_players: how many play on each console, each with actions and rewards of its own: 1, 2
+            or 4. With several, docs/games.md lists the games and their modes.
         device: "cpu", "cuda", "cuda:1"; None: cuda if this build and this machine have it, else
             cpu.
         max_num_frames_per_episode: frames after which an episode is truncated.
@@ -81,7 +83,7 @@ class AtariEnv(VectorEnv):
         life_loss_info: a lost life reports a termination, but nothing is reset: the game, the stack
             and the next action go on, unless `episode_start` says otherwise.
         reward_clipping: rewards are -1, 0 or 1.
-        use_fire_reset: press FIRE at the start of an episode in games that have it.
+        use_fire_reset: every player presses FIRE at the start of an episode, in games that have it.
         num_threads: CPU only: how many envs run at once; 0: one for each core.
         translate: CUDA only: whether to compile the game for the GPU. The results are the same, and
             steps are several times faster. The first time, the game's most frequent code takes
@@ -135,7 +137,7 @@ class AtariEnv(VectorEnv):
         "render_fps": FRAMES_PER_SECOND,
     }
     single_observation_space: Any  # Box, or with `sound_obs` a Dict of two.
-    single_action_space: Any  # Discrete, or with `continuous` a Box.
+    single_action_space: Any  # Discrete; with `continuous` a Box; of several players MultiDiscrete
 
     @names_what_was_meant
     @outside_inference_mode
@@ -145,6 +147,7 @@ class AtariEnv(VectorEnv):
         num_envs: int = 1,
         device: str | torch.device | None = None,
         *,
+        num_players: int = 1,
         max_num_frames_per_episode: int = 108_000,
         repeat_action_probability: float = 0.0,
         full_action_space: bool = False,
@@ -182,26 +185,27 @@ class AtariEnv(VectorEnv):
         keywords = dict(locals())
         self._guard = _core.Guard()
         checked = settings.check(keywords)
-        self.num_envs, self.device, self.output = checked.num_envs, checked.device, checked.output
-        self.continuous, self.obs_type = checked.continuous, checked.obs_type
+        self.num_envs, self.num_players = checked.num_envs, checked.num_players
+        self.device, self.output = checked.device, checked.output
+        self.obs_type, self.continuous = checked.obs_type, checked.continuous
         self.render_mode, self.autoreset_mode = checked.render_mode, checked.autoreset_mode
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.continuous_action_threshold = checked.continuous_action_threshold
-        self.games = games_of_envs(game, self.num_envs)
+        self.games = games_of_envs(game, self.num_envs, self.num_players)
         warn_of_other_meanings([game] if isinstance(game, str) else game, **vars(checked))
         self.consoles = Consoles(self.games, checked, self._guard)
         self.single_observation_space = spaces.observation_space(self.engine, self.obs_type)
         self.single_action_space = self._action_space()
         if self.output == "torch":
-            self.reward_space = spaces.reward_space(self.num_envs)
+            self.reward_space = spaces.reward_space(self.num_envs, self.num_players)
         self.spec = spec_of(self.games, keywords, AtariEnv.__init__)
-        self.batch_size = checked.batch_size or self.num_envs
+        self.batch_size, self.closed = checked.batch_size or self.num_envs, False
         self.batches = Batches(self) if self.batch_size < self.num_envs else None
         self._op = StepOp(self.consoles, self.output)
-        self.closed = False
 
     def _action_space(self) -> Any:
-        return spaces.action_space(len(self.consoles.action_numbers), self.continuous)
+        actions = len(self.consoles.action_numbers)
+        return spaces.action_space(actions, self.continuous, self.num_players)
 
     @cached_property
     def observation_space(self) -> gymnasium.Space:  # type: ignore[override]
@@ -276,10 +280,11 @@ class AtariEnv(VectorEnv):
         If it is interrupted, as by Ctrl-C, it has played either the whole step or nothing of it.
 
         Args:
-            actions: (num_envs,) integers below `single_action_space.n`; or, if `continuous`,
-                (num_envs, 3) float32: radius from 0 to 1, angle in radians, fire. A tensor on the
-                env's device, or an array. The values are checked on the CPU only: a GPU plays a
-                wrong number as a no-op, and clamps the radius.
+            actions: (num_envs,) integers below `single_action_space.n`; with several players
+                (num_envs, num_players); or, if `continuous`, (num_envs, 3) float32: radius from 0
+                to 1, angle in radians, fire. A tensor on the env's device, or an array. The values
+                are checked on the CPU only: a GPU plays a wrong number as a no-op, and clamps the
+                radius.
             player_b_actions: (num_envs,) integers from 0 to 17 (see cule.ACTIONS): what the second
                 player does, in the envs whose game has one (docs/games.md lists them).
 
@@ -291,9 +296,11 @@ class AtariEnv(VectorEnv):
             happened to the game: `game_over`, that it ended in this step, so that a reset follows
             (a lost life that `life_loss_info` reports does not end it); and `new_game`, that this
             step began one, as SAME_STEP does after a game's end, and NEXT_STEP a step later. With
-            sticky actions also int32: `repeated_frames`, in how many of its frames the step held an
-            earlier action before it played the given one; and `played_action`, the number (see
-            cule.ACTIONS) of the action that its last frame played. They are 0 if it played none.
+            sticky actions also int32, of the first player: `repeated_frames`, in how many of its
+            frames the step held an earlier action before it played the given one; and
+            `played_action`, the number (see cule.ACTIONS) of the action that its last frame played.
+            They are 0 if it played none. With several players rewards, `raw_reward` and `lives` are
+            (num_envs, num_players), and a player with -1 lives is out.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the env has been closed.

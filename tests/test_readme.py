@@ -33,6 +33,28 @@ def game_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+SEVERAL = "<!-- games of several players: written by tests/test_readme.py -->\n"
+END_OF_SEVERAL = "<!-- end of games of several players -->\n"
+
+
+def several_table() -> str:
+    """The table of games of several players as Markdown."""
+    lines = ["| game | players | modes | difficulties | actions |", "|---|---|---|---|---|"]
+    for game in sorted(games(2) + games(4), key=lambda game: game.words):
+        actions = len(action_numbers(game, "minimal"))
+        paddles = " (paddle)" if game.facts["uses_paddles"] else ""
+        lines.append(
+            f"| `{game.name}` | {game.num_players} | {ranges(game.modes)} "
+            f"| {ranges(game.difficulties)} | {actions}{paddles} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def test_table_of_several_players_is_the_list_of_games() -> None:
+    _, rest = GAMES.read_text().split(SEVERAL)
+    assert rest.split(END_OF_SEVERAL)[0] == several_table(), "run python tests/test_readme.py"
+
+
 def split_games() -> tuple[str, str, str]:
     """What comes before the table, the table, what comes after it."""
     before, rest = GAMES.read_text().split(BEGIN)
@@ -57,4 +79,6 @@ def test_readme_folders_and_files_exist() -> None:
 
 if __name__ == "__main__":
     before, _, after = split_games()
+    after, rest = after.split(SEVERAL)
+    after += SEVERAL + several_table() + END_OF_SEVERAL + rest.split(END_OF_SEVERAL)[1]
     GAMES.write_text(before + BEGIN + game_table() + END + after)

@@ -14,10 +14,10 @@ import reference
 
 import cule
 from cule import scope, train
-from cule.adapters import ale, envpool, envpool_v0, jax, stable_baselines3, torchrl
+from cule.adapters import ale, envpool, envpool_v0, jax, pettingzoo, stable_baselines3, torchrl
 
 ROOT = Path(__file__).resolve().parents[1]
-ADAPTERS = (ale, envpool, envpool_v0, jax, stable_baselines3, torchrl)
+ADAPTERS = (ale, envpool, envpool_v0, jax, pettingzoo, stable_baselines3, torchrl)
 MODULES = (
     cule,
     scope,

@@ -39,6 +39,7 @@ py::dict describe(const GameInfo& game) {
   py::dict out;
   out["name"] = game.name;
   out["md5"] = game.md5;
+  out["num_players"] = game.num_players;
   out["minimal_actions"] = game.minimal_actions & game.legal_actions;
   out["legal_actions"] = game.legal_actions;
   out["modes"] = to_list(game.modes);
@@ -274,6 +275,7 @@ void bind_constants(py::module_& m) {
   m.attr("LINE_PIXELS") = kLinePixels;
   m.attr("PICTURE_ROWS") = Pictures::kRows;
   m.attr("NUM_ACTIONS") = static_cast<int>(kNumActions);
+  m.attr("MAX_PLAYERS") = kMaxPlayers;
   m.attr("ELAPSED_BYTE") = offsetof(EnvRecord, env) + offsetof(EnvState, elapsed_frames);
   // Where the random numbers of resets and sticky actions go on.
   const size_t env_at = offsetof(EnvRecord, env), seed_at = env_at + offsetof(EnvState, seed);

@@ -27,6 +27,7 @@ inline const char* find_misfit(const ConsoleConfig& config, uint32_t picture_byt
   }
   if (config.cycle_limit != cycle_limit(config.pal)) return "cycle_limit";
   if (config.num_starting_actions > kMaxStartingActions) return "starting_actions";
+  if (config.num_players < 1 || config.num_players > kMaxPlayers) return "num_players";
   return nullptr;
 }
 

@@ -81,10 +81,12 @@ inline bool fits_game(const GameState& game) {
 }
 
 inline bool fits_env(const EnvState& env, const ConsoleConfig& config) {
-  for (int player = 0; player < 2; ++player) {
-    const float strength = env.held_strength[player];
+  for (int player = 0; player < kMaxPlayers; ++player) {
     if (env.paddle_ohms[player] < 0 || env.paddle_ohms[player] > config.paddle_max) return false;
-    if (env.held_action[player] >= kNumActions || !(strength >= -1 && strength <= 1)) return false;
+    if (env.held_action[player] >= kNumActions) return false;
+  }
+  for (float strength : env.held_strength) {
+    if (!(strength >= -1 && strength <= 1)) return false;
   }
   for (int32_t number : {env.frame_number, env.episode_frame_number, env.elapsed_frames}) {
     if (number < 0 || number >= 1 << 30) return false;

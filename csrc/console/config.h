@@ -20,6 +20,7 @@ struct ConsoleConfig {
   uint32_t height;         // visible scanlines
   int32_t cycle_limit;     // from this cycle of a frame on, a write to the TIA ends the frame
   uint32_t inpt_wiring;    // see InptWiring
+  uint32_t num_players;
   uint32_t uses_paddles;
   uint32_t swap_ports;
   uint32_t swap_paddles;

@@ -34,6 +34,13 @@ struct PlayerAction {
   float strength = 1.0f;
 };
 
+// What all players do during a frame. The third and the fourth have paddles, which always turn at
+// full strength.
+struct PlayerActions {
+  PlayerAction a, b;
+  uint32_t c = kNoop, d = kNoop;
+};
+
 struct Switches {
   bool select = false;
   bool reset = false;
@@ -52,20 +59,32 @@ CULE_INLINE int centered_paddle(const ConsoleConfig& config) {
   return (kPaddleMin + config.paddle_max) / 2;
 }
 
-// The levels at the sockets. `ohms` has the resistances of the two paddles; 0: it was not turned
-// since power-on.
-CULE_INLINE Inputs plug_in(const ConsoleConfig& config, uint32_t action_a, uint32_t action_b,
+// The levels at the right socket with two paddles.
+CULE_INLINE void plug_in_right(const ConsoleConfig& config, const PlayerActions& actions,
+                               const int32_t* ohms, Inputs& inputs) {
+  const uint32_t c = stick_of(actions.c), d = stick_of(actions.d);
+  const uint32_t fourth = config.swap_paddles ? d : c, third = config.swap_paddles ? c : d;
+  if (fourth & kStickFire) inputs.swcha &= ~0x08u;
+  if (third & kStickFire) inputs.swcha &= ~0x04u;
+  inputs.charge_cycles[2] = charge_cycles(ohms[2]);
+  inputs.charge_cycles[3] = charge_cycles(ohms[3]);
+}
+
+// The levels at the sockets. `ohms` has the resistances of the paddles; 0: it was not turned since
+// power-on.
+CULE_INLINE Inputs plug_in(const ConsoleConfig& config, const PlayerActions& actions,
                            Switches switches, uint32_t difficulty, const int32_t* ohms) {
   Inputs inputs;
-  const uint32_t a = stick_of(action_a), b = stick_of(action_b);
+  const uint32_t a = stick_of(actions.a.action), b = stick_of(actions.b.action);
   if (config.uses_paddles) {
-    // The buttons are on the left socket's direction pins: paddle 0 on the fourth, paddle 1 on the
-    // third.
+    // The buttons are on a socket's direction pins: paddle 0 on the fourth of the left one, paddle
+    // 1 on its third; paddles 2 and 3 likewise on the right one.
     const uint32_t fourth = config.swap_paddles ? b : a, third = config.swap_paddles ? a : b;
     if (fourth & kStickFire) inputs.swcha &= ~0x80u;
     if (third & kStickFire) inputs.swcha &= ~0x40u;
     inputs.charge_cycles[0] = charge_cycles(ohms[0]);
     inputs.charge_cycles[1] = charge_cycles(ohms[1]);
+    if (config.num_players > 1) plug_in_right(config, actions, ohms, inputs);
   } else {
     const uint32_t left = config.swap_ports ? b : a, right = config.swap_ports ? a : b;
     inputs.swcha = 0xFF & ~((left & 0x0F) << 4 | (right & 0x0F));

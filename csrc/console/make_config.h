@@ -61,14 +61,19 @@ inline ConsoleConfig make_config(uint32_t index, const std::string& scheme, uint
     const GameInfo game = decltype(rules)::info();
     config.format.first_clock = game.y_start * kClocksPerLine;
     config.format.hmove_blanks = game.hmove_blanks;
+    config.num_players = static_cast<uint32_t>(game.num_players);
     config.uses_paddles = uses_paddles(game);
     config.swap_ports = game.swap_ports;
     config.swap_paddles = game.swap_paddles;
     if (config.uses_paddles) {
       const uint32_t first = game.swap_paddles ? kPaddle1 : kPaddle0,
                      second = game.swap_paddles ? kPaddle0 : kPaddle1;
-      const uint32_t right = game.right == Controller::kPaddles ? kCharged : kNotCharged;
-      config.inpt_wiring = first | second << 4 | right << 8 | right << 12;
+      // With one player nothing turns the paddles in the right socket.
+      const bool right = game.right == Controller::kPaddles, turned = game.num_players > 1;
+      const uint32_t idle = right ? kCharged : kNotCharged;
+      const uint32_t third = right && turned ? first + 2 : idle,
+                     fourth = right && turned ? second + 2 : idle;
+      config.inpt_wiring = first | second << 4 | third << 8 | fourth << 12;
     }
     config.paddle_max = game.paddle_max;
     config.mode = static_cast<uint32_t>(default_mode(game));

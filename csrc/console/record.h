@@ -20,13 +20,13 @@ struct ConsoleState {
 
 // The state of the environment around a console.
 struct EnvState {
-  int32_t paddle_ohms[2];
+  int32_t paddle_ohms[kMaxPlayers];
   int32_t frame_number;          // frames since power-on, as ale-py counts them
   int32_t episode_frame_number;  // since the last reset
   int32_t elapsed_frames;        // since the last reset's no-ops
   int32_t lives;                 // at the end of the last step
-  uint32_t held_action[2];       // what sticky actions repeat
-  float held_strength[2];
+  uint32_t held_action[kMaxPlayers];  // what sticky actions repeat
+  float held_strength[2];             // of the first two players; the others' is 1
   uint32_t seed[2];              // low and high half
   uint32_t power_on_draws;       // numbers taken from the console's power-on generator
   uint32_t resets;               // resets since the last seeding

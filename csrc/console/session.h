@@ -66,14 +66,16 @@ struct StickyActions {
 };
 
 // Applies sticky actions to what the players do in a frame.
-CULE_INLINE void stick(EnvState& env, const StickyActions& sticky, PlayerAction& a,
-                       PlayerAction& b) {
+CULE_INLINE void stick(EnvState& env, const StickyActions& sticky, PlayerActions& actions) {
+  PlayerAction &a = actions.a, &b = actions.b;
   const float probability = sticky.probability;
   if (probability > 0) {
     const RandomWords random = sample(seed_of(env), sticky.env_index, kSampleStickyActions,
                                       env.action_draws++);
     if (unit_float(random.words[0]) < probability) a = {env.held_action[0], env.held_strength[0]};
     if (unit_float(random.words[1]) < probability) b = {env.held_action[1], env.held_strength[1]};
+    if (unit_float(random.words[2]) < probability) actions.c = env.held_action[2];
+    if (unit_float(random.words[3]) < probability) actions.d = env.held_action[3];
   }
   if (sticky.env_random.words) {
     sticky.env_random.next();
@@ -83,6 +85,8 @@ CULE_INLINE void stick(EnvState& env, const StickyActions& sticky, PlayerAction&
   env.held_strength[0] = a.strength;
   env.held_action[1] = b.action;
   env.held_strength[1] = b.strength;
+  env.held_action[2] = actions.c;
+  env.held_action[3] = actions.d;
 }
 
 CULE_INLINE uint32_t legal_or_noop(const ConsoleConfig& config, uint32_t action) {
@@ -92,13 +96,17 @@ CULE_INLINE uint32_t legal_or_noop(const ConsoleConfig& config, uint32_t action)
 }
 
 // Turns the paddles, and returns the levels at the sockets for a frame.
-CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env, PlayerAction a,
-                                 PlayerAction b, Switches switches) {
+CULE_INLINE Inputs apply_actions(const ConsoleConfig& config, EnvState& env,
+                                 const PlayerActions& actions, Switches switches) {
   if (config.uses_paddles) {
-    env.paddle_ohms[0] = turn_paddle(config, env.paddle_ohms[0], a);
-    env.paddle_ohms[1] = turn_paddle(config, env.paddle_ohms[1], b);
+    env.paddle_ohms[0] = turn_paddle(config, env.paddle_ohms[0], actions.a);
+    env.paddle_ohms[1] = turn_paddle(config, env.paddle_ohms[1], actions.b);
+    if (config.num_players > 2) {
+      env.paddle_ohms[2] = turn_paddle(config, env.paddle_ohms[2], {actions.c, 1.0f});
+      env.paddle_ohms[3] = turn_paddle(config, env.paddle_ohms[3], {actions.d, 1.0f});
+    }
   }
-  return plug_in(config, a.action, b.action, switches, config.difficulty, env.paddle_ohms);
+  return plug_in(config, actions, switches, config.difficulty, env.paddle_ohms);
 }
 
 // Applies the game's rules after a frame. Returns the lives that are left. Its code has the rules
@@ -114,6 +122,19 @@ CULE_COLD int score_frame(Index game_index, const GameMemory<Ram> memory, GameSt
   return lives;
 }
 
+// The reward of the last frame, and the lives, of another player than the first.
+struct OtherPlayer {
+  int32_t reward, lives;
+};
+template <class Index>
+CULE_COLD OtherPlayer other_player(Index game_index, const GameState& game, int player) {
+  OtherPlayer other{};
+  with_game(game_index, [&](auto rules) {
+    other = {rules.other_reward(game, player), rules.other_lives(game, player)};
+  });
+  return other;
+}
+
 CULE_COLD int lives_of(uint32_t game_index, const GameState& game) {
   int lives = 0;
   with_game(game_index, [&](auto rules) { lives = rules.lives(game); });
@@ -125,13 +146,14 @@ CULE_COLD int lives_of(uint32_t game_index, const GameState& game) {
 // the game's end nothing is played.
 template <class Play>
 CULE_INLINE void act(const ConsoleConfig& config, EnvState& env, const GameState& game,
-                     const StickyActions& sticky, PlayerAction a, PlayerAction b,
-                     const Play& play) {
-  stick(env, sticky, a, b);
+                     const StickyActions& sticky, PlayerActions actions, const Play& play) {
+  stick(env, sticky, actions);
   if (game.terminal) return;
-  a.action = legal_or_noop(config, a.action);
-  b.action = legal_or_noop(config, b.action);
-  play(apply_actions(config, env, a, b, {}));
+  actions.a.action = legal_or_noop(config, actions.a.action);
+  actions.b.action = legal_or_noop(config, actions.b.action);
+  actions.c = legal_or_noop(config, actions.c);
+  actions.d = legal_or_noop(config, actions.d);
+  play(apply_actions(config, env, actions, {}));
   ++env.frame_number;
   ++env.episode_frame_number;
 }
@@ -171,11 +193,10 @@ struct Session {
       replay_entry(tia, config.format, machine.buffer.entries[i], view);
   }
 
-  // Plays frames with an action held, and applies the game's rules after each.
+  // Plays frames with an action of the first player held, and applies the game's rules after each.
   CULE_HD void emulate(uint32_t action, float strength, int frames, Switches switches = {}) {
-    for (int i = 0; i < frames; ++i) {
-      run_scored_frame(apply_actions(config, env, {action, strength}, {kNoop, 1.0f}, switches));
-    }
+    for (int i = 0; i < frames; ++i)
+      run_scored_frame(apply_actions(config, env, {{action, strength}, {}}, switches));
   }
   CULE_HD void run_scored_frame(const Inputs& inputs) {
     run_frame(inputs);
@@ -187,13 +208,22 @@ struct Session {
     Switches switches;
     switches.reset = true;
     emulate(kNoop, 1.0f, kResetSwitchFrames, switches);
-    env.held_action[0] = env.held_action[1] = kNoop;
+    for (uint32_t& action : env.held_action) action = kNoop;
   }
 
   // Plays one frame with an action of the first player. As in ale-py, these are the frames that are
   // heard, also after the game's end.
   CULE_COLD void act(uint32_t action) {
-    cule::act(config, env, game, sticky, {action, 1.0f}, {kNoop, 0.0f},
+    cule::act(config, env, game, sticky, {{action, 1.0f}, {kNoop, 0.0f}},
+              [&](const Inputs& inputs) { run_scored_frame(inputs); });
+  }
+
+  // Plays one frame in which every player presses FIRE.
+  CULE_COLD void press_fire() {
+    PlayerActions actions{{kFire, 1.0f}, {kNoop, 0.0f}};
+    if (config.num_players > 1) actions.b = {kFire, 1.0f};
+    if (config.num_players > 2) actions.c = actions.d = kFire;
+    cule::act(config, env, game, sticky, actions,
               [&](const Inputs& inputs) { run_scored_frame(inputs); });
     if (sound.state) hear_alone(sound);
   }
@@ -220,7 +250,7 @@ struct Session {
     Switches switches;
     switches.select = true;
     for (int i = 0; i < frames; ++i) {
-      run_frame(plug_in(config, kNoop, kNoop, switches, config.difficulty, env.paddle_ohms));
+      run_frame(plug_in(config, {}, switches, config.difficulty, env.paddle_ohms));
     }
     emulate(kNoop, 1.0f, 1);
     ++env.frame_number;
@@ -252,7 +282,7 @@ struct Session {
     env.faults = 0;
     machine.devices.faults = 0;
     selects = 0;
-    env.paddle_ohms[0] = env.paddle_ohms[1] = centered_paddle(config);
+    for (int32_t& ohms : env.paddle_ohms) ohms = centered_paddle(config);
     reset_console();
     emulate(kNoop, 1.0f, kPowerOnNoops);
     soft_reset();
@@ -266,7 +296,18 @@ struct Session {
       switches.reset = config.starting_actions[i] == kResetSwitch;
       emulate(config.starting_actions[i], 1.0f, 1, switches);
     }
+    if (config.num_players > 1) start_second_player();
     env.faults |= machine.devices.faults;
+  }
+
+  // With several players, the second plays the starting actions as well, between two no-ops.
+  CULE_HD void start_second_player() {
+    emulate(kNoop, 1.0f, 1);
+    for (uint32_t i = 0; i < config.num_starting_actions; ++i) {
+      const uint32_t action = config.starting_actions[i];
+      run_scored_frame(apply_actions(config, env, {{}, {action, 1.0f}}, {}));
+    }
+    emulate(kNoop, 1.0f, 1);
   }
 
   CULE_HD void reset_game() {
@@ -291,7 +332,7 @@ struct Session {
     reset_console();
     int long_frames = 0;
     for (int i = 0; i < kPowerOnNoops; ++i) {
-      run_frame(plug_in(config, kNoop, kNoop, {}, config.difficulty, env.paddle_ohms));
+      run_frame(plug_in(config, {}, {}, config.difficulty, env.paddle_ohms));
       if (i >= kPowerOnNoops / 2 && machine.cycle / kCyclesPerLine > kPalProbeLines) ++long_frames;
     }
     return long_frames;

@@ -48,4 +48,25 @@ struct Backgammon : Game {
   }
 };
 
+// Two players.
+struct BackgammonOfTwo : GameOfTwo {
+  static constexpr GameInfo info() {
+    GameInfo game = Backgammon::info();
+    game.num_players = 2;
+    game.modes = {4};
+    return game;
+  }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    Backgammon::step(memory, state);
+  }
+
+  template <class Console>
+  CULE_HD static void set_mode(Console& console, int mode) {
+    console.select_until(1, [&] { return console.ram(0xDC) == mode; });
+    console.soft_reset();
+  }
+};
+
 }  // namespace cule::games

@@ -30,4 +30,26 @@ struct Boxing : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
+// Two players.
+struct BoxingOfTwo : GameOfTwo {
+  static constexpr GameInfo info() {
+    GameInfo game = Boxing::info();
+    game.num_players = 2;
+    game.modes = {2};
+    return game;
+  }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    Boxing::step(memory, state);
+  }
+
+  // Before the start, the number of the variant is in place of the score.
+  template <class Console>
+  CULE_HD static void set_mode(Console& console, int mode) {
+    console.select_until(1, [&] { return console.ram(0x92) == mode; });
+    console.soft_reset();
+  }
+};
+
 }  // namespace cule::games

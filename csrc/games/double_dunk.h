@@ -51,6 +51,13 @@ struct DoubleDunk : Game {
   template <class Console>
   CULE_HD static void set_mode(Console& console, int mode) {
     console.press_select(1);
+    set_entries(console, mode);
+    console.soft_reset();
+    tap(console, kUpFire);
+  }
+
+  template <class Console>
+  CULE_HD static void set_entries(Console& console, int mode) {
     next_entry(console);
     next_entry(console);
     switch_entry(console, 0x08, (mode & 1) != 0);
@@ -60,8 +67,46 @@ struct DoubleDunk : Game {
     switch_entry(console, 0x04, (mode & 4) != 0);
     next_entry(console);
     switch_entry(console, 0x20, (mode & 8) != 0);
+  }
+};
+
+// Two players. Whoever does not choose a play for two seconds loses a point, which the other does
+// not get; both, if neither has chosen.
+struct DoubleDunkOfTwo : GameOfTwoRewards {
+  static constexpr int kChoiceFrames = 0;  // aux: frames since the last choice
+  static constexpr int kMostChoiceFrames = 120;
+
+  static constexpr GameInfo info() {
+    GameInfo game = DoubleDunk::info();
+    game.num_players = 2;
+    game.modes = game.modes.range(16, 16);
+    return game;
+  }
+
+  CULE_HD static void reset(GameState& state) {
+    state.aux[kChoiceFrames] = state.aux[kSecondReward] = 0;
+  }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    DoubleDunk::step(memory, state);
+    state.aux[kSecondReward] = -state.reward;
+    const int missing = memory(0x89);  // bit 6: the second player's choice, bit 7: the first's
+    const bool both = missing == 0, first = (missing & 0x80) != 0, second = (missing & 0x40) != 0;
+    if (!both && !first && !second) state.aux[kChoiceFrames] = 0;
+    if (++state.aux[kChoiceFrames] <= kMostChoiceFrames) return;
+    state.aux[kChoiceFrames] = 0;
+    state.reward = both || (first && !second) ? -1 : 0;
+    state.aux[kSecondReward] = both || second ? -1 : 0;
+  }
+
+  // The menu's first entry is the number of players; the rest is as for one.
+  template <class Console>
+  CULE_HD static void set_mode(Console& console, int mode) {
+    console.press_select(1);
+    DoubleDunk::switch_entry(console, 0x40, true);
+    DoubleDunk::set_entries(console, mode);
     console.soft_reset();
-    tap(console, kUpFire);
   }
 };
 

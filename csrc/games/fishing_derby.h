@@ -26,4 +26,25 @@ struct FishingDerby : Game {
   CULE_HD static int lives(const GameState&) { return 0; }
 };
 
+// Two players.
+struct FishingDerbyOfTwo : GameOfTwo {
+  static constexpr GameInfo info() {
+    GameInfo game = FishingDerby::info();
+    game.num_players = 2;
+    game.modes = {2};
+    return game;
+  }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    FishingDerby::step(memory, state);
+  }
+
+  template <class Console>
+  CULE_HD static void set_mode(Console& console, int mode) {
+    console.select_until(1, [&] { return console.ram(0x80) == mode - 1; });
+    console.soft_reset();
+  }
+};
+
 }  // namespace cule::games

@@ -69,10 +69,16 @@ struct ShortList {
 
 enum class Controller : uint8_t { kJoystick, kPaddles };
 
+// A console has room for this many players: four with paddles, else two.
+constexpr int kMaxPlayers = 4;
+
 // What code outside the console needs to know about a game. All of it is a compile-time constant.
 struct GameInfo {
   const char* name = "";  // the ROM id of ale-py, e.g. "ms_pacman"
   const char* md5 = "";   // of the one ROM image that the facts below hold for
+  // How many play, each with rewards of its own. Games of several players are entries of their own
+  // in the list of games, beside that of one.
+  int num_players = 1;
   ActionSet minimal_actions = kAllActions;
   ActionSet legal_actions = kAllActions;  // any other action is played as a no-op
   int starting_noops = 0;                  // frames of no-op after the reset, before
@@ -125,9 +131,13 @@ struct Game {
   CULE_HD static void step(const Memory&, GameState&) {}
   // The lives that are reported, from the state that `step` left.
   CULE_HD static int lives(const GameState& state) { return state.terminal ? 0 : 1; }
+  // The reward of the last frame, and the lives, of another player: 1 for the second to 3 for the
+  // fourth. In games of one player nothing calls them.
+  CULE_HD static int other_reward(const GameState&, int) { return 0; }
+  CULE_HD static int other_lives(const GameState&, int) { return 0; }
   // Puts the console into `mode`, one of `info().modes`. `Console` offers `ram(address)`,
   // `cart_ram(i)`, `select_until(hold_frames, condition)`, `press_select(hold_frames)`,
-  // `act(action)`, `soft_reset()`, `random()`.
+  // `act(action)`, `soft_reset()`, `random()`, and `game`, the GameState.
   template <class Console>
   CULE_HD static void set_mode(Console&, int) {}
 };
@@ -135,6 +145,37 @@ struct Game {
 // For a game that counts lives: there are none once it is over.
 struct GameWithLives : Game {
   CULE_HD static int lives(const GameState& state) { return state.terminal ? 0 : state.lives; }
+};
+
+// Games of several players follow what multi-agent-ale-py 0.1.12 reports: a player with -1 lives is
+// out, and the modes are numbered as there. It counts no lives in most of them: always 0. Here the
+// second player's reward is the opposite of the first's.
+struct GameOfTwo : Game {
+  CULE_HD static int lives(const GameState&) { return 0; }
+  CULE_HD static int other_reward(const GameState& state, int) { return -state.reward; }
+};
+
+// For games of several players in which the second player's reward is in the state.
+struct GameOfTwoRewards : GameOfTwo {
+  static constexpr int kSecondReward = 3;  // aux
+  CULE_HD static int other_reward(const GameState& state, int) {
+    return state.aux[kSecondReward];
+  }
+};
+
+// For those that also count the lives and the score of each player.
+struct GameOfTwoScores : GameOfTwoRewards {
+  static constexpr int kSecondScore = 1, kSecondLives = 2;  // aux
+  CULE_HD static int lives(const GameState& state) { return state.lives; }
+  CULE_HD static int other_lives(const GameState& state, int) { return state.aux[kSecondLives]; }
+  CULE_HD static void start(GameState& state, int lives) {
+    state.lives = state.aux[kSecondLives] = lives;
+    state.aux[kSecondScore] = state.aux[kSecondReward] = 0;
+  }
+  CULE_HD static void reward_second_score(GameState& state, int score) {
+    state.aux[kSecondReward] = score - state.aux[kSecondScore];
+    state.aux[kSecondScore] = score;
+  }
 };
 
 // Two binary-coded decimal digits. A nibble above 9 counts as it is (13 in the tens is 130).

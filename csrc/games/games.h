@@ -1,5 +1,5 @@
 // The list of games: all 104 that ale-py 0.12.1 plays with one player, in alphabetical order of
-// their ROM ids.
+// their ROM ids, then those that multi-agent-ale-py 0.1.12 plays with two and with four.
 #pragma once
 
 #include "games/adventure.h"
@@ -25,6 +25,7 @@
 #include "games/casino.h"
 #include "games/centipede.h"
 #include "games/chopper_command.h"
+#include "games/combat.h"
 #include "games/crazy_climber.h"
 #include "games/crossbow.h"
 #include "games/darkchambers.h"
@@ -52,6 +53,7 @@
 #include "games/ice_hockey.h"
 #include "games/jamesbond.h"
 #include "games/journey_escape.h"
+#include "games/joust.h"
 #include "games/kaboom.h"
 #include "games/kangaroo.h"
 #include "games/keystone_kapers.h"
@@ -63,6 +65,7 @@
 #include "games/laser_gates.h"
 #include "games/lost_luggage.h"
 #include "games/mario_bros.h"
+#include "games/maze_craze.h"
 #include "games/miniature_golf.h"
 #include "games/montezuma_revenge.h"
 #include "games/mr_do.h"
@@ -102,6 +105,7 @@
 #include "games/video_chess.h"
 #include "games/video_cube.h"
 #include "games/video_pinball.h"
+#include "games/warlords.h"
 #include "games/wizard_of_wor.h"
 #include "games/word_zapper.h"
 #include "games/yars_revenge.h"
@@ -123,7 +127,12 @@
   X(SirLancelot) X(Skiing) X(Solaris) X(SpaceInvaders) X(SpaceWar) X(StarGunner) X(Superman) \
   X(Surround) X(Tennis) X(Tetris) X(TicTacToe3d) X(TimePilot) X(Trondead) X(Turmoil) X(Tutankham) \
   X(UpNDown) X(Venture) X(VideoCheckers) X(VideoChess) X(VideoCube) X(VideoPinball) X(WizardOfWor) \
-  X(WordZapper) X(YarsRevenge) X(Zaxxon)
+  X(WordZapper) X(YarsRevenge) X(Zaxxon) \
+  X(BackgammonOfTwo) X(BoxingOfTwo) X(CombatOfTwo) X(DoubleDunkOfTwo) X(EntombedOfTwo) \
+  X(FishingDerbyOfTwo) X(FlagCaptureOfTwo) X(IceHockeyOfTwo) X(JoustOfTwo) X(MarioBrosOfTwo) \
+  X(MazeCrazeOfTwo) X(OthelloOfTwo) X(PongOfTwo) X(SpaceInvadersOfTwo) X(SpaceWarOfTwo) \
+  X(SurroundOfTwo) X(TennisOfTwo) X(VideoCheckersOfTwo) X(WarlordsOfTwo) X(WizardOfWorOfTwo) \
+  X(PongOfFour) X(WarlordsOfFour)
 // clang-format on
 
 namespace cule {

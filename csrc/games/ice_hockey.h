@@ -34,4 +34,25 @@ struct IceHockey : Game {
   }
 };
 
+// Two players. Here a goal counts as it is.
+struct IceHockeyOfTwo : GameOfTwo {
+  static constexpr GameInfo info() {
+    GameInfo game = IceHockey::info();
+    game.num_players = 2;
+    game.modes = {1, 3};
+    return game;
+  }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    reward_score_change(state, bcd(memory(0x8A)) - bcd(memory(0x8B)));
+    state.terminal = memory(0x87) == 0 && memory(0x86) == 0;
+  }
+
+  template <class Console>
+  CULE_HD static void set_mode(Console& console, int mode) {
+    IceHockey::set_mode(console, mode);
+  }
+};
+
 }  // namespace cule::games

@@ -33,4 +33,30 @@ struct MarioBros : GameWithLives {
   }
 };
 
+// Two players with scores and lives of their own; -1 when they have lost the last.
+struct MarioBrosOfTwo : GameOfTwoScores {
+  static constexpr GameInfo info() {
+    GameInfo game = MarioBros::info();
+    game.num_players = 2;
+    game.modes = {2, 4, 6, 8};
+    return game;
+  }
+
+  CULE_HD static void reset(GameState& state) { start(state, 5); }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    reward_score_change(state, 100 * bcd_score(memory, 0x89, 0x8A));
+    reward_second_score(state, 100 * bcd_score(memory, 0x8B, 0x8C));
+    state.lives = memory(0x87) - 1;
+    state.aux[kSecondLives] = memory(0x88) - 1;
+    state.terminal = state.lives == -1 && state.aux[kSecondLives] == -1;
+  }
+
+  template <class Console>
+  CULE_HD static void set_mode(Console& console, int mode) {
+    MarioBros::set_mode(console, mode - 1);
+  }
+};
+
 }  // namespace cule::games

@@ -28,4 +28,27 @@ struct SpaceWar : Game {
   }
 };
 
+// Two players: the left ship's points less the right one's. Over when either has ten.
+struct SpaceWarOfTwo : GameOfTwo {
+  static constexpr GameInfo info() {
+    GameInfo game = SpaceWar::info();
+    game.num_players = 2;
+    game.modes = game.modes.range(1, 5);
+    return game;
+  }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    const int left = bcd(memory(0xA7));
+    const int right = bcd(memory(0xA8));
+    reward_score_change(state, left - right);
+    state.terminal = left == 10 || right == 10 || memory(0x80) == 0;
+  }
+
+  template <class Console>
+  CULE_HD static void set_mode(Console& console, int mode) {
+    SpaceWar::set_mode(console, mode);
+  }
+};
+
 }  // namespace cule::games

@@ -32,4 +32,25 @@ struct Surround : Game {
   }
 };
 
+// Two players.
+struct SurroundOfTwo : GameOfTwo {
+  static constexpr GameInfo info() {
+    GameInfo game = Surround::info();
+    game.num_players = 2;
+    game.modes = {1, 5, 6, 7, 8, 9, 10, 11, 12};
+    return game;
+  }
+
+  template <class Memory>
+  CULE_HD static void step(const Memory& memory, GameState& state) {
+    Surround::step(memory, state);
+  }
+
+  template <class Console>
+  CULE_HD static void set_mode(Console& console, int mode) {
+    console.select_until(2, [&] { return console.ram(0xF9) == mode - 1; });
+    console.soft_reset();
+  }
+};
+
 }  // namespace cule::games

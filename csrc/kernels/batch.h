@@ -108,6 +108,7 @@ struct Batch {
   uint32_t buffer_capacity;  // of `buffers`
   uint32_t picture_bytes;    // of one picture: the tallest group's height * 160
   uint32_t num_groups;
+  uint32_t num_players;      // who have rewards, of each env; 1 to kMaxPlayers
   uint32_t envs_per_pooled;  // how many share a pooled frame: 1; on a GPU, if frames are not kept,
                              // kEnvsPerPooled
   uint32_t keeps_pooled;     // whether pooled frames are kept from step to step
@@ -161,10 +162,20 @@ CULE_INLINE StickyActions sticky_actions_of(const Batch& batch, size_t env) {
 
 // Writes to the outputs what an env's state says after a step or a reset.
 CULE_INLINE void report_state(const Batch& batch, size_t env, const EnvState& state) {
-  batch.lives[env] = state.lives;
+  batch.lives[env * batch.num_players] = state.lives;
   batch.frame_numbers[env] = state.frame_number;
   batch.episode_frame_numbers[env] = state.episode_frame_number;
   batch.faults[env] = static_cast<int32_t>(state.faults);
+}
+
+// With several players: writes the lives of the others.
+template <class Index>
+CULE_INLINE void report_other_lives(const Batch& batch, size_t env, Index game_index,
+                                    const GameState& game) {
+  for (uint32_t player = 1; player < batch.num_players; ++player) {
+    batch.lives[env * batch.num_players + player] =
+        other_player(game_index, game, static_cast<int>(player)).lives;
+  }
 }
 
 }  // namespace cule

@@ -84,11 +84,11 @@ struct Use {
   /* For each frame of a step, what the program has left in the registers of sound (sound.h). */   \
   ARRAY(uint32_t, heard, kStep, use.envs && b.sound_frames != 0, b.sound_frames, b.num_envs)       \
                                                                                                    \
-  /* Indices into the group's actions. */                                                          \
-  ARRAY(const int32_t, actions, kInput, use.envs, b.num_envs)                                      \
+  /* Indices into the group's actions, of each player. */                                          \
+  ARRAY(const int32_t, actions, kInput, use.envs, b.num_envs, b.num_players)                       \
   /* How fast paddles turn (PlayerAction); null: 1. */                                             \
   ARRAY(const float, strengths, kInput, false, b.num_envs)                                         \
-  /* Player B's actions, from 0 to 17; null: none. */                                              \
+  /* With one player: what the second joystick does, from 0 to 17; null: nothing. */               \
   ARRAY(const int32_t, actions_b, kInput, false, b.num_envs)                                       \
   ARRAY(const float, strengths_b, kInput, false, b.num_envs)                                       \
   /* Changes of RAM before each frame of a step. */                                                \
@@ -107,9 +107,9 @@ struct Use {
   ARRAY(uint8_t, final_sounds, kStep,                                                              \
         use.envs && b.sound_frames != 0 && b.options.autoreset == AutoresetMode::kSameStep,        \
         b.num_envs, b.sound_frames, kFrameSamples)                                                 \
-  ARRAY(int32_t, rewards, kOutput, use.envs, b.num_envs)                                           \
+  ARRAY(int32_t, rewards, kOutput, use.envs, b.num_envs, b.num_players)                            \
   /* Before clipping. */                                                                           \
-  ARRAY(int32_t, raw_rewards, kOutput, use.envs, b.num_envs)                                       \
+  ARRAY(int32_t, raw_rewards, kOutput, use.envs, b.num_envs, b.num_players)                        \
   ARRAY(uint8_t, terminated, kOutput, use.envs, b.num_envs)                                        \
   ARRAY(uint8_t, truncated, kOutput, use.envs, b.num_envs)                                         \
   /* Whether the episode is over: a reset follows, in this step or in place of the next, or the    \
@@ -117,7 +117,7 @@ struct Use {
   ARRAY(uint8_t, over, kOutput, use.envs, b.num_envs)                                              \
   /* Whether this step or reset has begun an episode. */                                           \
   ARRAY(uint8_t, began, kOutput, use.envs, b.num_envs)                                             \
-  ARRAY(int32_t, lives, kOutput, use.envs, b.num_envs)                                             \
+  ARRAY(int32_t, lives, kOutput, use.envs, b.num_envs, b.num_players)                              \
   ARRAY(int32_t, frame_numbers, kOutput, use.envs, b.num_envs)                                     \
   ARRAY(int32_t, episode_frame_numbers, kOutput, use.envs, b.num_envs)                             \
   ARRAY(int32_t, faults, kOutput, use.envs, b.num_envs)
@@ -140,6 +140,7 @@ struct Use {
 #define CULE_BATCH_COUNTS(COUNT)                                                                   \
   COUNT(num_envs, num_envs, true, 1, kMaxEnvs)                                                     \
   COUNT(num_groups, num_groups, true, 1, kMaxEnvs)                                                 \
+  COUNT(num_players, num_players, use.envs, 1, kMaxPlayers)                                        \
   COUNT(picture_bytes, picture_bytes, true, 1, kMaxHeight * kLinePixels)                           \
   COUNT(buffer_capacity, buffer_capacity, true, 1, kMaxBufferEntries)                              \
   COUNT(power_on_count, power_on.count, true, 1, kMaxBufferEntries)                                \

@@ -82,7 +82,7 @@ CULE_HD void end_of_start(AnySession& session, int32_t elapsed_frames = 0) {
 template <class AnySession>
 CULE_HD void start_with_noops(AnySession& session, bool fire, int noops) {
   session.start_episode();
-  if (fire) session.act(kFire);
+  if (fire) session.press_fire();
   play_noops(session, 0, noops);
   end_of_start(session);
 }

@@ -59,18 +59,30 @@ CULE_INLINE ObservationPlan plan_observation(const StepOptions& options, const F
   return plan;
 }
 
-// The two players' actions of this step.
-CULE_INLINE PlayerAction player_a(const Batch& batch, size_t env) {
-  const int32_t index = batch.actions[env];
+// The action that a player chose from those that the env offers.
+CULE_INLINE uint32_t chosen_action(const Batch& batch, size_t env, uint32_t player) {
+  const int32_t index = batch.actions[env * batch.num_players + player];
   const bool known = index >= 0 && index < kNumActions;
-  const uint32_t action =
-      known ? batch.action_ids[batch.group[env] * kNumActions + static_cast<uint32_t>(index)] : 0u;
-  return {action, batch.strengths ? batch.strengths[env] : 1.0f};
+  return known ? batch.action_ids[batch.group[env] * kNumActions + static_cast<uint32_t>(index)]
+               : 0u;
 }
-CULE_INLINE PlayerAction player_b(const Batch& batch, size_t env) {
+// With one player, another one may hold the second joystick, who is not scored.
+CULE_INLINE PlayerAction second_joystick(const Batch& batch, size_t env) {
   if (!batch.actions_b) return {kNoop, 0.0f};
   return {static_cast<uint32_t>(batch.actions_b[env]),
           batch.strengths_b ? batch.strengths_b[env] : 1.0f};
+}
+// All players' actions of this step.
+CULE_INLINE PlayerActions actions_of(const Batch& batch, size_t env) {
+  PlayerActions actions;
+  actions.a = {chosen_action(batch, env, 0), batch.strengths ? batch.strengths[env] : 1.0f};
+  actions.b = batch.num_players > 1 ? PlayerAction{chosen_action(batch, env, 1), 1.0f}
+                                    : second_joystick(batch, env);
+  if (batch.num_players > 2) {
+    actions.c = chosen_action(batch, env, 2);
+    actions.d = chosen_action(batch, env, 3);
+  }
+  return actions;
 }
 
 // With sticky actions: what the step's last frame has played, and how many held an earlier action.
@@ -80,10 +92,33 @@ CULE_INLINE void report_actions(const Batch& batch, size_t env, uint32_t played,
   batch.played[env] = static_cast<int32_t>(played);
 }
 
+// A player's reward of this step, before clipping.
+CULE_INLINE void report_rewards(const Batch& batch, size_t env, uint32_t player, int32_t reward) {
+  const size_t at = env * batch.num_players + player;
+  batch.raw_rewards[at] = reward;
+  batch.rewards[at] = batch.options.reward_clipping ? (reward > 0) - (reward < 0) : reward;
+}
+
+// With several players: the others' rewards, 0 at the begin of a step, to which each frame adds.
+CULE_INLINE void clear_others(const Batch& batch, size_t env) {
+  for (uint32_t player = 1; player < batch.num_players; ++player)
+    report_rewards(batch, env, player, 0);
+}
+template <class Index>
+CULE_COLD void reward_others(const Batch& batch, size_t env, Index game_index,
+                             const GameState& game) {
+  for (uint32_t player = 1; player < batch.num_players; ++player) {
+    const int32_t before = batch.raw_rewards[env * batch.num_players + player];
+    const int32_t reward = other_player(game_index, game, static_cast<int>(player)).reward;
+    report_rewards(batch, env, player, before + reward);
+  }
+}
+
 // For an env whose episode ended in an earlier step: the next one starts instead of this step.
 CULE_INLINE void play_nothing(const Batch& batch, size_t env, Restart restart) {
   batch.traces[env] = {0, 0, 0, plan_of(NewFrame::kNone), restart, 0, 0};
-  batch.rewards[env] = batch.raw_rewards[env] = 0;
+  report_rewards(batch, env, 0, 0);
+  clear_others(batch, env);
   batch.terminated[env] = batch.truncated[env] = batch.over[env] = batch.began[env] = 0;
   report_actions(batch, env, kNoop, 0);
   if (hears(batch)) note_nothing_heard(batch, env);
@@ -107,19 +142,31 @@ CULE_INLINE Restart awaited(const StepOptions& options, const EnvState& state) {
 
 // The results of a step, in addition to its observation.
 struct StepResult {
-  int32_t reward = 0;  // before clipping
+  int32_t reward = 0;  // the first player's, before clipping
   bool terminated = false, truncated = false;
 };
-CULE_INLINE void report_step(const Batch& batch, size_t env, const StepResult& result,
+template <class Index>
+CULE_INLINE void report_step(const Batch& batch, size_t env, Index game_index,
+                             const StepResult& result, const GameState& game,
                              const EnvState& state) {
-  const int32_t reward = result.reward;
-  batch.raw_rewards[env] = reward;
-  batch.rewards[env] = batch.options.reward_clipping ? (reward > 0) - (reward < 0) : reward;
+  report_rewards(batch, env, 0, result.reward);
   batch.terminated[env] = result.terminated;
   batch.truncated[env] = result.truncated;
   batch.over[env] = static_cast<Restart>(state.over) == Restart::kNewGame;
   batch.began[env] = 0;
   report_state(batch, env, state);
+  report_other_lives(batch, env, game_index, game);
+}
+
+// Applies the game's rules after a frame, and adds the players' rewards to those of the step.
+// Returns the first player's lives.
+template <class Index, class M>
+CULE_INLINE int32_t score_players(const Batch& batch, size_t env, Index game_index,
+                                  const M& machine, GameState& game, StepResult& result) {
+  const int32_t lives = score_frame(game_index, memory_of(machine), game);
+  result.reward += game.reward;
+  if (batch.num_players > 1) reward_others(batch, env, game_index, game);
+  return lives;
 }
 
 // What has to be restarted after a step: a game that stopped, or a life where each is an episode.
@@ -168,6 +215,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   load_part(batch.records, env, offsetof(EnvRecord, console), console);
   machine.load(console);
 
+  clear_others(batch, env);
   FramesPlayed frames;
   StepResult result;
   int32_t done = 0, lives = state.lives, repeated = 0;
@@ -177,13 +225,11 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
       machine.devices.inputs = inputs;
       patch_ram(batch, env, machine.ram, state, false);
       frames.play(machine, core);
-      lives = score_frame(core.game_of(machine.config), memory_of(machine), game);
-      result.reward += game.reward;
+      lives = score_players(batch, env, core.game_of(machine.config), machine, game, result);
     };
-    const PlayerAction asked = player_a(batch, env);
-    act(machine.config, state, game, sticky_actions_of(batch, env), asked, player_b(batch, env),
-        play);
-    repeated += state.held_action[0] != asked.action;
+    const PlayerActions asked = actions_of(batch, env);
+    act(machine.config, state, game, sticky_actions_of(batch, env), asked, play);
+    repeated += state.held_action[0] != asked.a.action;
     if (M::kHears && hears(batch)) note_heard(batch, env, done);
     ++done;
     ++state.elapsed_frames;
@@ -204,7 +250,7 @@ CULE_INLINE void play_frames(const Batch& batch, size_t env, M& machine, const C
   const bool lives_end = options.life_loss_info || options.episodic_life;
   result.terminated = game.terminal || (lives_end && life_lost);
   result.truncated = state.elapsed_frames >= options.max_frames && !result.terminated;
-  report_step(batch, env, result, state);
+  report_step(batch, env, core.game_of(machine.config), result, game, state);
   trace = {machine.buffer.count, machine.buffer.after_clear, static_cast<uint16_t>(frames.count),
            plan, options.autoreset == AutoresetMode::kSameStep ? restart : Restart::kNone,
            machine.latches_read, machine.trail.spare};

@@ -138,6 +138,11 @@ CULE_INLINE void finish_restart(const Batch& batch, size_t env, const EnvState& 
                                 EpisodeBegun begun) {
   StepTrace& trace = batch.traces[env];
   report_state(batch, env, state);
+  if (batch.num_players > 1) {
+    GameState game;
+    load_part(batch.records, env, offsetof(EnvRecord, game), game);
+    report_other_lives(batch, env, config_of(batch, env).game, game);
+  }
   batch.began[env] = begun.new_game;
   // The game has ended while the start of its next life was played.
   if (begun.new_game && trace.restart == Restart::kNextLife) batch.over[env] = 1;

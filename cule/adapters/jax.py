@@ -25,6 +25,7 @@ from cule.vector_env import AtariEnv
 
 _RESERVED = {
     "batch_size": "it steps all envs",
+    "num_players": "it has one player",
     "output": "it gives JAX arrays",
     "sound_obs": "its observations have no sound",
 }
@@ -73,7 +74,7 @@ class AtariJaxEnv:
         game: as AtariEnv's.
         num_envs: how many consoles.
         device: as AtariEnv's.
-        **options: AtariEnv's other keywords, except batch_size, output and sound_obs.
+        **options: AtariEnv's other keywords, except batch_size, num_players, output and sound_obs.
 
     Attributes:
         env: the AtariEnv.

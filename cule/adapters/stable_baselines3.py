@@ -22,6 +22,7 @@ from cule.wrappers.statistics import EpisodeStatistics
 _RESERVED = {
     "autoreset_mode": "stable-baselines3 expects envs to reset in the same step",
     "batch_size": "stable-baselines3 steps all envs",
+    "num_players": "stable-baselines3 has one agent",
     "output": "it takes and gives arrays",
     "sound_obs": "its observations have no sound",
     "render_mode": "stable-baselines3 combines the envs' pictures",
@@ -55,8 +56,8 @@ class AtariVecEnv(VecEnv):
         num_envs: how many consoles.
         device: as AtariEnv's. stable-baselines3 works with arrays, so what a GPU plays is copied to
             the host.
-        **options: AtariEnv's other keywords, except autoreset_mode, batch_size, output and
-            render_mode; `obs_type` is "image".
+        **options: AtariEnv's other keywords, except autoreset_mode, batch_size, num_players,
+            output and render_mode; `obs_type` is "image".
 
     Raises:
         TypeError, ValueError: as AtariEnv's.

@@ -16,6 +16,7 @@ from cule.vector_env import AtariEnv
 _RESERVED = {
     "autoreset_mode": "TorchRL resets envs that are done",
     "batch_size": "TorchRL steps all envs",
+    "num_players": "it has one agent",
     "output": "TorchRL works with tensors",
     "sound_obs": "its observations have no sound",
 }
@@ -33,8 +34,8 @@ class AtariTorchRLEnv(EnvBase):
         game: as AtariEnv's.
         num_envs: how many consoles.
         device: as AtariEnv's.
-        **options: AtariEnv's other keywords, except autoreset_mode, batch_size and output: TorchRL
-            resets envs that are done, and steps all.
+        **options: AtariEnv's other keywords, except autoreset_mode, batch_size, num_players and
+            output: TorchRL resets envs that are done, and steps all.
 
     Raises:
         TypeError, ValueError: as AtariEnv's.

@@ -64,7 +64,7 @@ class Console:
             "row_of": np.tile(np.arange(_core.PICTURE_ROWS, dtype=np.uint8), 2),
         }
         self.batch = _core.Batch()
-        self.batch.num_envs = self.batch.num_groups = 1
+        self.batch.num_envs = self.batch.num_groups = self.batch.num_players = 1
         self.batch.picture_bytes = self.picture_bytes
         self.batch.buffer_capacity = buffer_entries(1)
         self.batch.power_on_count = POWER_ON_NUMBERS

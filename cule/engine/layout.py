@@ -24,6 +24,8 @@ Fields = dict[str, tuple[tuple[int, ...], torch.dtype]]
 _DTYPES = {
     "uint8": torch.uint8, "int32": torch.int32, "uint32": torch.int32, "float32": torch.float32,
 }  # fmt: skip
+# The tensors whose last axis are the players.
+OF_PLAYERS = ("actions", "rewards", "raw_rewards", "lives")
 # The options that are fields of the batch under the same names.
 _OPTIONS = (
     *_core.STEP_OPTIONS,
@@ -89,7 +91,7 @@ class Layout:
             setattr(batch, name, number)
         batch.pool_size = self.options.reset_pool_size
         return {
-            name: (self._without_gray_axis(name, shape), _DTYPES[dtype])
+            name: (self._without_single_axis(name, shape), _DTYPES[dtype])
             for name, (dtype, life, needed, shape) in batch.arrays(True, self.on_gpu).items()
             if life != "constant" and (needed or (name == "env_random" and self._draws_for_mode))
         }
@@ -100,10 +102,16 @@ class Layout:
         emulated = not self.options.reset_pool_size
         return emulated and any(group.game.facts["draws_for_mode"] for group in self.groups)
 
-    def _without_gray_axis(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The tensor's shape; grey observations have no axis of colors."""
-        has_axis = name in ("observations", "final_observations")
-        return shape[:-1] if has_axis and self.options.channels == 1 else shape
+    @property
+    def num_players(self) -> int:
+        """How many players each env has; all groups have as many."""
+        return self.groups[0].game.num_players
+
+    def _without_single_axis(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The tensor's shape; without an axis of one color, or of one player."""
+        of_colors = name in ("observations", "final_observations") and self.options.channels == 1
+        of_players = name in OF_PLAYERS and self.num_players == 1
+        return shape[:-1] if of_colors or of_players else shape
 
     @functools.cached_property
     def numbers(self) -> dict[str, int | float | bool]:
@@ -113,6 +121,7 @@ class Layout:
         return {
             "num_envs": n,
             "num_groups": len(self.groups),
+            "num_players": self.num_players,
             "picture_bytes": self.picture_bytes,
             "power_on_count": POWER_ON_NUMBERS,
             "record_word_stride": word_stride,

@@ -28,6 +28,7 @@ class Inputs:
 
     def __init__(self, engine: Engine, num_actions: int, threshold: float | None):
         self._engine, self._num_actions = engine, num_actions
+        self._num_players = engine.layout.num_players
         self._has_second_player = any(
             group.mode in group.game.modes_of_two for group in engine.groups
         )
@@ -73,7 +74,8 @@ class Inputs:
             numbers, strengths = self._continuous.translate(actions, count)
             self._put("strengths", rows, strengths)
         else:
-            numbers = check_numbers("actions", actions, count, self._num_actions, engine.device)
+            shape = (count,) if self._num_players == 1 else (count, self._num_players)
+            numbers = check_numbers("actions", actions, shape, self._num_actions, engine.device)
         self._put("actions", rows, numbers)
 
     def _put(self, name: str, rows: torch.Tensor | slice | None, values: torch.Tensor) -> None:
@@ -89,6 +91,11 @@ class Inputs:
         if actions is None:
             engine.batch.actions_b = 0
             return
+        if self._num_players > 1:
+            raise InvalidValue(
+                f"expected no player_b_actions with num_players={self._num_players}, as actions "
+                "has a column for each player, got some"
+            )
         if not self._has_second_player:
             played = ", ".join(f"{one.game.name!r} in mode {one.mode}" for one in engine.groups[:3])
             raise InvalidValue(
@@ -96,7 +103,7 @@ class Inputs:
                 f"them), got them in {played}"
             )
         numbers = check_numbers(
-            "player_b_actions", actions, engine.num_envs, len(ACTIONS), engine.device
+            "player_b_actions", actions, (engine.num_envs,), len(ACTIONS), engine.device
         )
         target = engine.tensors.get("actions_b")
         if target is None:

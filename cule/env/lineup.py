@@ -11,21 +11,22 @@ from cule.errors import InvalidType, InvalidValue, shown
 from cule.rom import Game, find_game
 
 
-def games_of_envs(game: str | Sequence[str], num_envs: int) -> list[Game]:
+def games_of_envs(game: str | Sequence[str], num_envs: int, num_players: int = 1) -> list[Game]:
     """The game of each env: env i plays `game[i * len(game) // num_envs]`.
 
     Raises:
-        TypeError, ValueError: there is no such game, or there are more games than envs.
+        TypeError, ValueError: there is no such game for so many players, or there are more games
+            than envs.
     """
     if isinstance(game, str):
-        return [find_game(game)] * num_envs
+        return [find_game(game, num_players)] * num_envs
     if isinstance(game, bytes) or not isinstance(game, Sequence) or not game:
         raise InvalidType(f"expected the name of a game or a sequence of names, got {shown(game)}")
     if len(game) > num_envs:
         raise InvalidValue(
             f"expected num_envs to be at least the number of games ({len(game)}), got {num_envs}"
         )
-    chosen = [find_game(name) for name in game]
+    chosen = [find_game(name, num_players) for name in game]
     return [chosen[i * len(chosen) // num_envs] for i in range(num_envs)]
 
 
@@ -44,7 +45,7 @@ def make_groups(
         difficulty = 0 if difficulty is None else difficulty
         if mode not in game.modes:
             listed = ", ".join(map(str, game.modes))
-            raise InvalidValue(f"expected a mode of {game.name!r} ({listed}), got {mode}")
+            raise InvalidValue(f"expected a mode of {game.words!r} ({listed}), got {mode}")
         # ale-py starts every game at difficulty 0, listed or not.
         if difficulty != 0 and difficulty not in game.difficulties:
             listed = ", ".join(map(str, sorted({0, *game.difficulties})))

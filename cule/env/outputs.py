@@ -43,7 +43,8 @@ class Outputs:
         final: the same of the episodes that ended in this step, in SAME_STEP; else None.
         terminated, truncated: (num_envs,) bool.
         done: (num_envs,) bool: either of them. It is computed when it is asked for.
-        info: the entries that `reset` and `step` have in common, (num_envs,) each.
+        info: the entries that `reset` and `step` have in common, (num_envs,) each; with several
+            players `lives` is (num_envs, num_players).
         everywhere: (num_envs,) bool, all True: the mask of an entry that every env has.
     """
 
@@ -81,7 +82,10 @@ class Outputs:
 
     @property
     def step_info(self) -> dict[str, torch.Tensor]:
-        """The entries of a step's info, (num_envs,) each."""
+        """The entries of a step's info, (num_envs,) each.
+
+        With several players `lives` and `raw_reward` are (num_envs, num_players).
+        """
         return {**self.info, "raw_reward": self._engine.tensors["raw_rewards"], **self._sticky}
 
     def give(self, tensor: torch.Tensor) -> Any:
@@ -94,17 +98,19 @@ class Outputs:
         return for_each(lambda part: self.give(part.clone()), observations)
 
     def _each(self, vectors: list[torch.Tensor]) -> list[Any]:
-        """(num_envs,) tensors as `output` asks for them.
+        """(num_envs,) or (num_envs, num_players) tensors as `output` asks for them.
 
-        Copies of one dtype share an allocation, as on a GPU each copy by itself would be a launch.
+        Copies of one dtype and shape share an allocation, as on a GPU each copy by itself would be
+        a launch.
         """
         if self._output == "torch_shared":
             return vectors
-        copies: dict[torch.dtype, Iterator[Any]] = {}
-        for dtype in {vector.dtype for vector in vectors}:
-            alike = [vector for vector in vectors if vector.dtype == dtype]
-            copies[dtype] = iter(self.give(torch.stack(alike)))
-        return [next(copies[vector.dtype]) for vector in vectors]
+        kinds = [(vector.dtype, vector.dim()) for vector in vectors]
+        copies: dict[tuple[torch.dtype, int], Iterator[Any]] = {}
+        for kind in set(kinds):
+            alike = [vector for vector, its in zip(vectors, kinds, strict=True) if its == kind]
+            copies[kind] = iter(self.give(torch.stack(alike)))
+        return [next(copies[kind]) for kind in kinds]
 
     def find_done(self) -> torch.Tensor:
         """(num_envs,) bool: whose episode ended in this step; `done`, computed anew."""

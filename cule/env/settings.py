@@ -16,12 +16,14 @@ from cule.arguments import (
     choice,
     flag,
     integer,
+    one_of,
     per_env,
     probability,
 )
 from cule.console import AUTORESET_MODES, EPISODE_STARTS, Options
 from cule.devices.device import MAX_THREADS, cpus_of_threads, find_device, usable_cpus
 from cule.errors import InvalidValue
+from cule.rom import PLAYERS
 
 # Each thread has a buffer for the TIA writes of a step: 34 KiB, and 10 KiB for each further frame.
 # On a GPU each env has one.
@@ -41,6 +43,7 @@ def _optional(check: Check) -> Check:
 # The keywords with one value for the whole batch.
 _CHECKS: dict[str, Check] = {
     "num_envs": partial(integer, most=MAX_ENVS),
+    "num_players": partial(one_of, choices=PLAYERS),
     "obs_type": partial(choice, choices=("image", "ram")),
     "output": partial(choice, choices=("torch", "torch_shared", "numpy")),
     "render_mode": partial(choice, choices=(None, *RENDER_MODES)),
@@ -95,6 +98,8 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
             "the next life, got DISABLED"
         )
     _check_batch_size(checked)
+    if checked.num_players > 1:
+        _check_several_players(checked)
     # Env i gets seed + i.
     checked.seed = _optional(partial(integer, least=0, most=MAX_SEED - count + 1))(
         "seed", given["seed"]
@@ -126,6 +131,23 @@ def _check_batch_size(checked: SimpleNamespace) -> None:
             f"expected render_mode None, 'mosaic' or 'rgb_array' with batch_size < num_envs "
             f"({count}), as envs are at different steps, got {checked.render_mode!r} with {size}"
         )
+
+
+def _check_several_players(checked: SimpleNamespace) -> None:
+    """Refuses what is defined for one player only."""
+    wanted = {
+        "continuous": False,
+        "episode_start": "ale",
+        "episodic_life": False,
+        "life_loss_info": False,
+        "batch_size": 0,
+    }
+    for name, value in wanted.items():
+        got = getattr(checked, name)
+        if got != value:
+            raise InvalidValue(
+                f"expected {name}={value!r} with num_players={checked.num_players}, got {got!r}"
+            )
 
 
 def threads(checked: SimpleNamespace) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from cule import _core
 from cule.engine import Engine
@@ -25,19 +25,26 @@ def with_sound(images: Box) -> Dict:
     return Dict(image=images, sound=Box(low=0, high=255, shape=samples, dtype=np.uint8))
 
 
-def action_space(num_actions: int, continuous: bool) -> Discrete | Box:
-    """The numbers below `num_actions`; or (radius, angle in radians, fire), (3,) float32."""
+def action_space(
+    num_actions: int, continuous: bool, num_players: int
+) -> Discrete | MultiDiscrete | Box:
+    """The numbers below `num_actions`; or (radius, angle in radians, fire), (3,) float32.
+
+    With several players (num_players,) such numbers.
+    """
+    if num_players > 1:
+        return MultiDiscrete([num_actions] * num_players)
     if not continuous:
         return Discrete(num_actions)
     low, high = np.array([0, -np.pi, 0], np.float32), np.array([1, np.pi, 1], np.float32)
     return Box(low=low, high=high, dtype=np.float32)
 
 
-def reward_space(num_envs: int) -> Box:
-    """Rewards as TorchRL's wrapper of gymnasium envs asks for them, (num_envs, 1) int32.
+def reward_space(num_envs: int, num_players: int) -> Box:
+    """Rewards as TorchRL's wrapper of gymnasium envs asks for them, (num_envs, num_players) int32.
 
     It makes them columns, and takes them as float32 where nothing says otherwise: arrays it
     converts, but not tensors.
     """
     most = np.iinfo(np.int32)
-    return Box(low=most.min, high=most.max, shape=(num_envs, 1), dtype=np.int32)
+    return Box(low=most.min, high=most.max, shape=(num_envs, num_players), dtype=np.int32)

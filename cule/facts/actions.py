@@ -48,9 +48,9 @@ def on_device(name: str, values: Any, device: torch.device) -> torch.Tensor:
 
 
 def check_numbers(
-    name: str, values: Any, num_envs: int, bound: int, device: torch.device
+    name: str, values: Any, shape: tuple[int, ...], bound: int, device: torch.device
 ) -> torch.Tensor:
-    """Action numbers below `bound`: (num_envs,), of an integer dtype, on `device`.
+    """Action numbers below `bound`, of this shape and an integer dtype, on `device`.
 
     The values are checked on the CPU only: on a GPU the check would wait for the device. A GPU
     plays a wrong number as a no-op.
@@ -63,10 +63,8 @@ def check_numbers(
         raise InvalidType(f"expected {name} to be integers, got {tensor.dtype}")
     if tensor.dtype in UNSIGNED:
         tensor = tensor.long()
-    if tuple(tensor.shape) != (num_envs,):
-        raise InvalidValue(
-            f"expected {name} to have shape {(num_envs,)}, got {tuple(tensor.shape)}"
-        )
+    if tuple(tensor.shape) != shape:
+        raise InvalidValue(f"expected {name} to have shape {shape}, got {tuple(tensor.shape)}")
     if device.type == "cpu" and (int(tensor.min()) < 0 or int(tensor.max()) >= bound):
         raise InvalidValue(
             f"expected {name} from 0 to {bound - 1}, got values from {int(tensor.min())} to "

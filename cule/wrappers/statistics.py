@@ -31,7 +31,7 @@ class EpisodeStatistics(AtariWrapper):
 
     Raises:
         TypeError: it is another env, or `buffer_length` is not an integer.
-        ValueError: `buffer_length` is below 1, or the env has output="numpy".
+        ValueError: `buffer_length` is below 1, or the env has output="numpy" or several players.
     """
 
     @outside_inference_mode
@@ -42,6 +42,11 @@ class EpisodeStatistics(AtariWrapper):
             raise InvalidValue(
                 "expected an env with output='torch', got output='numpy': "
                 "use gymnasium.wrappers.vector.RecordEpisodeStatistics for it"
+            )
+        if base.num_players > 1:
+            raise InvalidValue(
+                "expected an env with num_players=1 in EpisodeStatistics, as an episode of several "
+                f"players has several returns, got {base.num_players}"
             )
         self._same_step = base.autoreset_mode == AutoresetMode.SAME_STEP
         options = base.engine.options

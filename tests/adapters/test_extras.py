@@ -15,6 +15,7 @@ EXTRAS = (
     "PIL",
     "pygame",
     "moviepy",
+    "pettingzoo",
 )
 
 

@@ -116,7 +116,7 @@ def test_states_are_what_torch_saves_and_loads(tmp_path: Path) -> None:
     assert torch.equal(play(env, 5), expected)
     assert state == state and state != env.clone_state()
     assert env.clone_state([]).games == []
-    assert repr(state) == f"State(version=4, {len(state.games)} envs, games={state.games})"
+    assert repr(state) == f"State(version=5, {len(state.games)} envs, games={state.games})"
 
 
 def test_states_with_impossible_random_numbers_are_refused() -> None:

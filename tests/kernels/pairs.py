@@ -28,8 +28,9 @@ class Pair:
         num_envs: int,
         options: Options,
         multiprocessors: int | None = None,
+        num_players: int = 1,
     ):
-        found = [find_game(game) for game in games]
+        found = [find_game(game, num_players) for game in games]
         groups = [Group(game, game.facts["default_mode"], 0) for game in found]
         group_of_env = (np.arange(num_envs) * len(groups) // num_envs).astype(np.uint32)
         arguments = (groups, group_of_env, options, torch.device("cpu"), 1)
@@ -50,7 +51,8 @@ class Pair:
         self.compare("a reset")
 
     def step(self) -> None:
-        actions = torch.randint(self.num_actions, (self.num_envs,), generator=self.generator)
+        shape = self.cpu.tensors["actions"].shape
+        actions = torch.randint(self.num_actions, shape, generator=self.generator)
         for engine in self.engines:
             engine.tensors["actions"][:] = actions
             engine.step()

@@ -73,6 +73,26 @@ def test_warps_in_step_whose_frames_are_of_different_lengths(library: Path, seed
         pair.step()
 
 
+@pytest.mark.parametrize(
+    ("num_players", "names"),
+    [(2, ("pong", "wizard_of_wor", "ice_hockey", "surround", "tennis")), (4, ("pong",))],
+)
+@pytest.mark.parametrize("autoreset", [NEXT_STEP, SAME_STEP])
+def test_several_players(
+    library: Path, num_players: int, names: tuple[str, ...], autoreset: int
+) -> None:
+    """Rewards and lives of each player, episodes that end, and resets that report lives."""
+    pair = Pair(
+        SimulatedGpu(library, seed=4), names, 35, some_options(autoreset=autoreset),
+        num_players=num_players,
+    )  # fmt: skip
+    pair.reset(None, torch.arange(35))
+    assert pair.cpu.tensors["lives"].shape == (35, num_players)
+    for _ in range(9):
+        pair.step()
+    assert pair.endings >= 35
+
+
 @pytest.mark.parametrize("num_envs", [9, 141])
 def test_reserved_multiprocessors(library: Path, num_envs: int) -> None:
     """One multiprocessor plays all envs, in a block of the largest size, in step or not."""

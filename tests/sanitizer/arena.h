@@ -187,6 +187,7 @@ class Arena {
     Batch& b = batch_;
     b.num_envs = static_cast<int32_t>(n_);
     b.num_groups = static_cast<uint32_t>(n_);
+    b.num_players = 1;
     b.picture_bytes = picture;
     b.group = group_.data();
     b.configs = configs_.data();

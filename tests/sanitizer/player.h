@@ -88,7 +88,7 @@ struct Bench {
         predecoded(decode(console.map, image)),
         state(1, picture_bytes) {
     fill_action_ids(config.game, action_ids.data());
-    batch.num_envs = batch.num_groups = 1;
+    batch.num_envs = batch.num_groups = batch.num_players = 1;
     batch.picture_bytes = static_cast<uint32_t>(picture_bytes);
     batch.buffer_capacity = 1 << 14;
     batch.group = group.data();

@@ -11,6 +11,7 @@ namespace sweep {
 // another one.
 struct ModeProbe {
   bool touched = false;
+  GameState game{};
   int ram(int) { return touched = true, 0; }
   int cart_ram(int) { return touched = true, 0; }
   bool gives_up() { return touched = true; }

@@ -54,13 +54,13 @@ CULE_INLINE void ports_rebase(TiaPorts& ports, int32_t elapsed) {
 }
 
 // The source of bit 7 when INPT0 to INPT3 are read.
-enum InptWiring : uint32_t { kNotCharged, kCharged, kPaddle0, kPaddle1 };
+enum InptWiring : uint32_t { kNotCharged, kCharged, kPaddle0, kPaddle1, kPaddle2, kPaddle3 };
 
 // The levels at the console's sockets and switches during one frame.
 struct Inputs {
   uint32_t swcha = 0xFF, swchb = 0x3F;
   uint32_t inpt4 = 0x80, inpt5 = 0x80;
-  uint32_t charge_cycles[2] = {};  // cycles until the capacitor of paddle 0 or 1 reads as charged
+  uint32_t charge_cycles[4] = {};  // cycles until the capacitor of a paddle reads as charged
 };
 
 // How many cycles it takes to charge a paddle's 0.01 uF capacitor through `ohms`. ale-py estimates
@@ -76,7 +76,11 @@ CULE_INLINE uint32_t read_paddle_port(const TiaPorts& ports, const Inputs& input
   const uint32_t source = wiring >> 4 * port & 0x0F;
   if (source == kCharged) return 0x80;
   if (source == kNotCharged) return 0;
-  const uint32_t needed = source == kPaddle0 ? inputs.charge_cycles[0] : inputs.charge_cycles[1];
+  const uint32_t* cycles = inputs.charge_cycles;
+  const uint32_t needed = source == kPaddle0   ? cycles[0]
+                          : source == kPaddle1 ? cycles[1]
+                          : source == kPaddle2 ? cycles[2]
+                                               : cycles[3];
   if (needed == 0) return 0x80;
   if (ports.dumping) return 0;
   // Unsigned, as in ale-py: if a capacitor began to charge in an earlier frame, it can read as not

@@ -147,6 +147,7 @@ class Agent:
         """
         own: dict[str, Any] = {**OBSERVATIONS, "full_action_space": self.config.full_action_space}
         refuse("make_env", options, dict.fromkeys(own, "the policy was trained with its own"))
+        refuse("make_env", options, {"num_players": "the policy plays alone"})
         options = {"device": self.device, **options}
         return AtariEnv(find_game(self.config.game).name, num_envs, **own, **options)
 
