@@ -158,6 +158,10 @@ class Port {
   // The first buffers, in and out, are the program's handle, which orders its calls.
   void play_own(const PortCall& call) {
     const PortArray handle{"the handle", 0, sizeof(uint32_t)};
+    if (call.num_in && call.in[0].bytes > handle.bytes)
+      throw std::invalid_argument("expected the functions of xla() outside jax.vmap, as their envs "
+                                  "have one state, got a batch of " +
+                                  std::to_string(call.in[0].bytes / handle.bytes) + " calls");
     const void* before = input(call, 0, handle).data;
     void* after = output(call, 0, handle).data;
     if (call.steps) step_own(call);
@@ -195,7 +199,8 @@ class Port {
       mask = static_cast<const uint8_t*>(input(call, next++, {"reset_mask", 0, envs}).data);
     const auto is_negative = [](int64_t seed) { return seed < 0; };
     if (seeds && backend_.on_host && std::any_of(seeds, seeds + envs, is_negative))
-      throw std::invalid_argument("expected seeds from 0 on, got a negative one");
+      throw std::invalid_argument("expected seeds from 0 to " + std::to_string(INT64_MAX) +
+                                  ", got a negative one");
     if (mask && !batch_.started &&
         (!backend_.on_host || !std::all_of(mask, mask + envs, [](uint8_t one) { return one; })))
       throw std::runtime_error("expected the first reset to reset every env, got a reset_mask");

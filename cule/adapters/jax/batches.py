@@ -129,4 +129,3 @@ class Batch:
         given = [actions, *(states[name] for name in self.states)]
         aliases = {i + 1: i for i in range(len(self.states))}
         return self._call(given, [*self.states, *self.reports], aliases, steps=True)
-

@@ -63,7 +63,15 @@ _COUNT_WORDS = [byte // 4 for byte in _core.RANDOM_BYTES[2:]]
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["records", "ram", "cartridge_bytes", "pictures", "row_of", "pooled", "observations"],
+    data_fields=[
+        "records",
+        "ram",
+        "cartridge_bytes",
+        "pictures",
+        "row_of",
+        "pooled",
+        "observations",
+    ],
     meta_fields=[],
 )
 @dataclasses.dataclass(frozen=True)
@@ -145,9 +153,7 @@ class Atari:
         self._game = find_game(game)
         checked = self._checked
         groups, _ = make_groups([self._game], checked.mode, checked.difficulty)
-        numbers = action_numbers(
-            self._game, choose_action_space(groups, checked.full_action_space)
-        )
+        numbers = action_numbers(self._game, choose_action_space(groups, checked.full_action_space))
         self.name, self.num_actions = self._game.name, len(numbers)
         self.action_meanings = [ACTIONS[number] for number in numbers]
         steps = -(-checked.max_num_frames_per_episode // checked.frameskip)

@@ -34,7 +34,7 @@ TARGET = "cule_call"
 _SOURCE = Path(__file__).with_name("handler.cpp")
 _HEADER = "bindings/calls.h"
 _FILE = Kind("JAX handler", 1)
-_FLAGS = ("-std=c++17", "-O2", "-w", "-fPIC", "-shared")
+_FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-shared")
 _MOST_SECONDS = 300
 _lock = threading.Lock()
 

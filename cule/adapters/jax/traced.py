@@ -119,7 +119,13 @@ class Traced:
             key: name for key, name in _OF_STEPS.items() if name in engine.tensors
         }
         self._reset_out = [observed, *self._infos.values()]
-        self._step_out = [observed, "rewards", "terminated", "truncated", *self._step_infos.values()]
+        self._step_out = [
+            observed,
+            "rewards",
+            "terminated",
+            "truncated",
+            *self._step_infos.values(),
+        ]
         self._shapes = {
             name: jax.ShapeDtypeStruct(engine.tensors[name].shape, self._dtype(name))
             for name in {*self._reset_out, *self._step_out}
