@@ -188,7 +188,10 @@ def main(arguments: list[str] | None = None) -> dict[str, jax.Array]:
     for field in dataclasses.fields(Settings):
         kind = str if field.name in ("game", "device") else type(field.default)
         parser.add_argument(
-            f"--{field.name.replace('_', '-')}", type=kind, default=field.default, help="%(default)s"
+            f"--{field.name.replace('_', '-')}",
+            type=kind,
+            default=field.default,
+            help="%(default)s",
         )
     s = Settings(**vars(parser.parse_args(arguments)))
     env, params = make(s.game, s.device)

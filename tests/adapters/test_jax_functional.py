@@ -19,10 +19,9 @@ from cule.adapters.jax import Atari, EnvParams, State, make, seed_of
 from cule.state import State as Restored
 
 GAMES = (
-    "pong", "breakout", "seaquest", "pitfall2", "private_eye", "montezuma_revenge", "space_invaders",
-    "star_gunner",
+    "pong", "breakout", "seaquest", "pitfall2", "private_eye", "montezuma_revenge",
+    "space_invaders", "star_gunner",
 )  # fmt: skip
-SLOW_GAMES = GAMES[2:]
 OPTIONS: dict[str, Any] = {"num_threads": 1, "max_num_frames_per_episode": 240}
 # What JAX makes of a problem in a program: the second, if it was not waiting for it.
 PROBLEMS = (ValueError, jax.errors.JaxRuntimeError)
@@ -245,7 +244,7 @@ def test_env_is_as_gymnax_has_it(pong: tuple[Atari, EnvParams]) -> None:
     assert params.max_steps_in_episode == OPTIONS["max_num_frames_per_episode"] // 4
     plain = cule.AtariEnv("pong", 1, "cpu", autoreset_mode="SameStep", **OPTIONS)
     key = jax.random.key(9)
-    observation, state = env.reset(key)
+    _, state = env.reset(key)
     plain.reset(seed=seed_of(key))
     cloned: Restored = plain.clone_state()
     for name in ("ram", "cartridge_bytes", "pictures", "observations"):
@@ -260,7 +259,7 @@ def test_programs_of_a_closed_env_are_refused() -> None:
     env, params = make("pong", "cpu", **OPTIONS)
     key = jax.random.key(0)
     reset = jax.jit(env.reset)
-    _, state = reset(key, params)
+    reset(key, params)
     env.close()
     with pytest.raises(PROBLEMS, match="expected an open env, got a compiled"):
         jax.block_until_ready(reset(key, params))

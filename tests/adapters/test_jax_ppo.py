@@ -41,9 +41,7 @@ def test_advantages_are_those_worked_out_by_hand() -> None:
 
 
 def test_training_in_one_program_learns_and_repeats(capsys: pytest.CaptureFixture[str]) -> None:
-    s = Settings(
-        device="cpu", num_envs=2, num_steps=4, minibatch_size=4, total_frames=64, epochs=1
-    )
+    s = Settings(device="cpu", num_envs=2, num_steps=4, minibatch_size=4, total_frames=64, epochs=1)
     with make(s.game, s.device, num_threads=1)[0] as env:
         train = jax.jit(make_train(env, env.default_params, s))
         network, scores = train(jax.random.key(1))

@@ -19,8 +19,8 @@ from tests.support.waiting import repeat_until, wait_for
 
 OPTIONS: dict[str, Any] = {"num_threads": 1, "reset_pool_size": 2}
 GAMES = (
-    "pong", "breakout", "seaquest", "pitfall2", "private_eye", "montezuma_revenge", "space_invaders",
-    "star_gunner",
+    "pong", "breakout", "seaquest", "pitfall2", "private_eye", "montezuma_revenge",
+    "space_invaders", "star_gunner",
 )  # fmt: skip
 # What JAX makes of a problem in a program: the second, if it was not waiting for it.
 PROBLEMS = (ValueError, jax.errors.JaxRuntimeError)
@@ -116,7 +116,7 @@ def test_seeds_of_any_width_are_those_of_envs() -> None:
         pairs = np.asarray(traced._seeds(8, mask, 3)).view(np.int64)[:, 0]
         assert pairs[1:].tolist() == [8, 9]
         assert np.asarray(traced._seeds(jnp.int32(-1), None, 1)).view(np.int64).item() == -1
-    with pytest.raises(ValueError, match="expected seeds from 0 to .*, got -1"):
+    with pytest.raises(ValueError, match=r"expected seeds from 0 to .*, got -1"):
         traced._seeds(-1, None, 1)
     with pytest.raises(
         ValueError, match="expected seed to have one integer for each of the 2 envs"
@@ -249,7 +249,7 @@ def test_handlers_are_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPatch
         with pytest.raises(Failed, match="expected /nowhere/c\\+\\+ to compile the calls from JAX"):
             handler._library()
         without.setenv("CXX", "false")
-        with pytest.raises(Failed, match="expected false to compile the calls from JAX.*, got 1"):
+        with pytest.raises(Failed, match=r"expected false to compile the calls from JAX.*, got 1"):
             handler._library()
         without.setenv("CXX", "")
         without.setenv("PATH", os.devnull)

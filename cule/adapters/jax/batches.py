@@ -75,7 +75,7 @@ class Batch:
             self.shapes["observations"] = self.shapes["observations"][:-1]
         self.states = (*states, "observations")
         self.reports = REPORTS + tuple(name for name in OF_STICKY if fields[name] is not None)
-        self.shapes |= {name: () for name in self.reports}
+        self.shapes |= dict.fromkeys(self.reports, ())
         num_actions = sum(number != 0xFF for number in engine.tensors["action_ids"][:18].tolist())
         self._port = _core.Port(
             engine.backend, engine.batch, _core.Guard(), ["actions", *self.states],

@@ -15,7 +15,7 @@ import functools
 import inspect
 import threading
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import jax
@@ -347,8 +347,8 @@ def _arrays_of(state: State) -> dict[str, jax.Array]:
 
 
 def _state_of(arrays: dict[str, jax.Array]) -> State:
-    names = [field.name for field in dataclasses.fields(State)]
-    return State(**{name: arrays.get(name) for name in names})
+    fields = {field.name: arrays.get(field.name) for field in dataclasses.fields(State)}
+    return State(**cast(Any, fields))
 
 
 def make(
