@@ -117,9 +117,8 @@ def gae(steps: dict[str, jax.Array], last_values: jax.Array, s: Settings) -> jax
     return jax.lax.scan(back, (jnp.zeros_like(last_values), last_values), steps, reverse=True)[1]
 
 
-def make_train(env: Atari, params: EnvParams, s: Settings) -> Callable[[jax.Array], Any]:
-    """The whole training as a function of a key: it returns the network and each update's score."""
-    reset = jax.vmap(env.reset, in_axes=(0, None))
+def player(env: Atari, params: EnvParams, s: Settings) -> Callable[..., Any]:
+    """A function that steps all envs once: it returns the envs and what is stored of the step."""
     step_all = jax.vmap(env.step, in_axes=(0, 0, 0, None))
 
     def play(network: Any, carry: Any, key: jax.Array) -> Any:
@@ -137,6 +136,12 @@ def make_train(env: Atari, params: EnvParams, s: Settings) -> Callable[[jax.Arra
         }  # fmt: skip
         return (state, following, jnp.where(dones, 0, sums), scores), stored
 
+    return play
+
+
+def learner(s: Settings) -> Callable[..., Any]:
+    """A function that learns from a minibatch."""
+
     def learn(carry: Any, batch: dict[str, jax.Array]) -> Any:
         network, moments, count, rate = carry
         value, slopes = jax.value_and_grad(loss)(network, batch, s)
@@ -145,6 +150,14 @@ def make_train(env: Atari, params: EnvParams, s: Settings) -> Callable[[jax.Arra
         slopes = jax.tree.map(lambda g: g * factor, slopes)
         network, moments = adam(network, slopes, moments, count + 1, rate)
         return (network, moments, count + 1, rate), value
+
+    return learn
+
+
+def make_train(env: Atari, params: EnvParams, s: Settings) -> Callable[[jax.Array], Any]:
+    """The whole training as a function of a key: it returns the network and each update's score."""
+    reset = jax.vmap(env.reset, in_axes=(0, None))
+    play, learn = player(env, params, s), learner(s)
 
     def update(carry: Any, given: Any) -> Any:
         network, moments, count, envs = carry
