@@ -1,5 +1,5 @@
 // A call of a step or a reset by a compiled program, such as XLA's. The handler that makes it
-// (cule/adapters/xla_handler.cpp) is compiled apart from the core, with this header: all are plain
+// (cule/adapters/jax/handler.cpp) is compiled apart from the core, with this header: all are plain
 // structs and one function, so that their compilers need not agree on anything else.
 #pragma once
 

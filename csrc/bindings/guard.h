@@ -67,7 +67,9 @@ class Guard {
     const Occupant before;
 
     Visit(Guard& guard, const char* name, bool changes)
-        : guard(guard), occupant(guard.occupant_), before(occupant.forks == forks ? occupant : Occupant{}) {
+        : guard(guard),
+          occupant(guard.occupant_),
+          before(occupant.forks == forks ? occupant : Occupant{}) {
       const unsigned long thread = PyThread_get_thread_ident();
       if (before.name && before.thread != thread) {
         throw std::runtime_error(std::string("expected one thread at a time in an env, got ") +
