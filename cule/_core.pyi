@@ -97,6 +97,7 @@ class Batch:
     num_players: int
     observation_height: int
     observation_width: int
+    own_seeds: bool
     picture_bytes: int
     pool_size: int
     power_on_count: int
@@ -108,6 +109,7 @@ class Batch:
     spare_capacity: int
     spare_count: int
     stack: int
+    started: bool
     # Each is set as (address, bytes), or 0.
     group: int
     configs: int
@@ -200,3 +202,23 @@ def start_pool_episode(batch: Batch, noops: int, /) -> None: ...
 def continue_pool_episode(batch: Batch, played: int, noops: int, /) -> None: ...
 def end_pool_episode(batch: Batch, noops: int, /) -> None: ...
 def profile(batch: Batch, frames: int, from_start: bool = True, seed: int = 1) -> bytes: ...
+
+class Port:
+    def __init__(
+        self,
+        backend: Backend,
+        batch: Batch,
+        guard: Guard,
+        inputs: list[str],
+        reset_outputs: list[str],
+        step_outputs: list[str],
+        elsewhere: bool,
+        device: int,
+        num_actions: int,
+        first_seeds: int = 0,
+    ) -> None: ...
+    @property
+    def number(self) -> int: ...
+    def close(self) -> None: ...
+
+PLAY_CALL: int

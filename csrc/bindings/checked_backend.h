@@ -23,11 +23,13 @@ struct CheckedBackend {
   bool on_host;
   bool sent = false;   // whether a step of all envs has been sent and not received
   uint64_t whole = 0;  // its flight, on the host
+  void* last_stream = nullptr;  // of the last call, on a GPU
 
   void step(CheckedBatch& batch, uintptr_t stream) {
     batch.check_envs(on_host);
+    last_stream = reinterpret_cast<void*>(stream);
     pybind11::gil_scoped_release release;
-    backend->step(batch, reinterpret_cast<void*>(stream));
+    backend->step(batch, last_stream);
   }
   void reset(CheckedBatch& batch, const pybind11::object& mask, const pybind11::object& seeds,
              uintptr_t stream) {
@@ -42,9 +44,10 @@ struct CheckedBackend {
                                   std::to_string(envs) + " values or 0, got " + text_of(mask) +
                                   " and " + text_of(seeds));
     }
+    last_stream = reinterpret_cast<void*>(stream);
     pybind11::gil_scoped_release release;
     backend->reset(batch, reinterpret_cast<const uint8_t*>(mask_at),
-                   reinterpret_cast<const int64_t*>(seeds_at), reinterpret_cast<void*>(stream));
+                   reinterpret_cast<const int64_t*>(seeds_at), last_stream);
   }
   // Starts a step of all envs. It is in flight from this moment on: no signal can come in between.
   void send(CheckedBatch& batch, uintptr_t stream) {
@@ -53,9 +56,10 @@ struct CheckedBackend {
       throw std::runtime_error("expected a step to be received before the next one is sent");
     Flight all;
     for (int env = 0; on_host && env < batch.num_envs; ++env) all.envs.push_back(env);
+    last_stream = reinterpret_cast<void*>(stream);
     pybind11::gil_scoped_release release;
     if (on_host) whole = backend->fly(batch, std::move(all));
-    else backend->step(batch, reinterpret_cast<void*>(stream));
+    else backend->step(batch, last_stream);
     sent = true;
   }
   // Waits for what was sent; on a GPU its stream does. Afterwards it can be received.
@@ -122,6 +126,15 @@ struct CheckedBackend {
     pybind11::gil_scoped_release release;
     backend->finish();
     sent = false;
+  }
+  // On a GPU: what comes on `later` from here on waits for what is on `earlier`.
+  void follow(void* earlier, void* later) const {
+    if (!on_host && earlier != later) backend->follow(earlier, later);
+  }
+  // What comes on `stream` waits for the last call.
+  void follow_last(void* stream) {
+    follow(last_stream, stream);
+    last_stream = stream;
   }
   bool in_flight() const { return sent || backend->in_flight() > 0; }
   void expect_host(const char* what) const {

@@ -19,6 +19,7 @@ struct CheckedBatch : Batch {
   enum class Checked { kNothing, kConsoles, kEnvs };
   Checked checked = Checked::kNothing;
   bool checked_on_host = false;
+  bool started = false;  // whether its envs have been reset, so that they can be stepped
   std::map<std::string, uint64_t> bytes;  // the sizes of the memory that the fields point to
 
   // Sets a field. If that changes it, the batch is checked again before it is used.

@@ -7,14 +7,37 @@
 #include <pthread.h>
 #include <pybind11/pybind11.h>
 
+#include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace cule {
 
-// The GIL is held whenever a guard's fields are read or written.
+// The GIL is held whenever a guard's fields are read or written, except those of programs.
 class Guard {
  public:
+  // A compiled program's call (bindings/port.h), whose thread has no GIL. It is refused while a
+  // thread of Python is in the env, and one that comes meanwhile waits for its end: so neither
+  // waits for the other. The caller sees to it that there is one program's call at a time.
+  class Program {
+   public:
+    explicit Program(Guard& guard) : guard_(guard) {
+      guard_.program_ = forks + 1;
+      if (guard_.python_ != forks + 1) return;
+      guard_.program_ = 0;
+      throw std::runtime_error("expected one thread at a time in an env, got a compiled program's "
+                               "call while another thread is in one");
+    }
+    ~Program() { guard_.program_ = 0; }
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
+
+   private:
+    Guard& guard_;
+  };
+
   // Calls `function` with this thread in the env. A signal handler may make such a call while
   // another call of the same thread runs. It may then only read: a call that `changes` the env
   // would do so in the middle of the other one.
@@ -39,11 +62,14 @@ class Guard {
   };
 
   struct Visit {
+    Guard& guard;
     Occupant& occupant;
     const Occupant before;
 
     Visit(Guard& guard, const char* name, bool changes)
-        : occupant(guard.occupant_), before(occupant.forks == forks ? occupant : Occupant{}) {
+        : guard(guard),
+          occupant(guard.occupant_),
+          before(occupant.forks == forks ? occupant : Occupant{}) {
       const unsigned long thread = PyThread_get_thread_ident();
       if (before.name && before.thread != thread) {
         throw std::runtime_error(std::string("expected one thread at a time in an env, got ") +
@@ -55,14 +81,28 @@ class Guard {
                                  "() inside it, as from a signal's handler");
       }
       occupant = {before.name ? before.name : name, thread, forks};
+      if (!before.name) guard.keep_programs_out();
     }
-    ~Visit() { occupant = before; }
+    ~Visit() {
+      occupant = before;
+      if (!before.name) guard.python_ = 0;
+    }
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
   };
 
+  // Programs' calls are refused from here on. Waits for one that is being played.
+  void keep_programs_out() {
+    python_ = forks + 1;
+    if (program_ != forks + 1) return;
+    pybind11::gil_scoped_release release;
+    while (program_ == forks + 1) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+
   inline static unsigned long forks = 0;  // how many forks lead to this process
   Occupant occupant_;
+  // Whether a program's call, or a thread of Python, is in the env: the number of forks and 1.
+  std::atomic<unsigned long> program_{0}, python_{0};
 };
 
 }  // namespace cule

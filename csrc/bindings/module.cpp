@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bindings/arguments.h"
+#include "bindings/bind_port.h"
 #include "bindings/bundled_headers.h"
 #include "bindings/checked_backend.h"
 #include "bindings/checked_batch.h"
@@ -288,7 +289,8 @@ void bind_constants(py::module_& m) {
       py::arg("buffer_full") = static_cast<int>(kFaultBufferFull),
       py::arg("mode_unreachable") = static_cast<int>(kFaultModeUnreachable),
       py::arg("random_exhausted") = static_cast<int>(kFaultRandomExhausted),
-      py::arg("frame_lost") = static_cast<int>(kFaultFrameLost));
+      py::arg("frame_lost") = static_cast<int>(kFaultFrameLost),
+      py::arg("impossible_state") = static_cast<int>(kFaultImpossibleState));
 }
 
 // Makes a property of each field of a batch, from the rows of kernels/batch_fields.h.
@@ -299,6 +301,7 @@ void bind_batch(py::module_& m) {
                              [](const CheckedBatch& b) {
                                return reinterpret_cast<uintptr_t>(static_cast<const Batch*>(&b));
                              })
+      .def_readwrite("started", &CheckedBatch::started)
       .def("arrays", &arrays_by_name, py::arg("envs"), py::arg("on_gpu"));
 
 #define CULE_PART(name, member, ...)                                                  \
@@ -394,4 +397,5 @@ PYBIND11_MODULE(_core, m) {
   bind_translation_facts(m);
   bind_batch(m);
   bind_backend(m);
+  bind_port(m);
 }

@@ -48,6 +48,7 @@ enum Fault : uint32_t {
   kFaultModeUnreachable = 4,     // pressing SELECT did not lead to the wanted mode
   kFaultRandomExhausted = 8,     // resets have used up the table of power-on random numbers
   kFaultFrameLost = 16,          // an episode's last observation needs a frame that was not kept
+  kFaultImpossibleState = 32,    // a state of a JAX program was replaced (kernels/mend.h)
 };
 
 }  // namespace cule

@@ -30,6 +30,15 @@ class Backend {
   // kNoSeed (null: none).
   virtual void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds,
                      void* stream) = 0;
+  // Copies memory of the backend's device.
+  virtual void copy(void* to, const void* from, size_t bytes, void* stream) = 0;
+  // GPU only. What comes on the stream `later` from here on waits for what is on `earlier` now.
+  virtual void follow(void* /*earlier*/, void* /*later*/) {}
+  // GPU only. Puts start states in the place of states that playing cannot produce
+  // (kernels/mend.h).
+  virtual void mend_states(const Batch&, void* /*stream*/) {
+    throw std::logic_error("states are mended on a GPU only, as a CPU refuses them");
+  }
   // Whether the warps of a translated kernel for `num_envs` envs wait for each other. The kernel
   // must be compiled for one or the other (kernels/cuda/play.cuh).
   virtual bool plays_in_step(int num_envs) const = 0;

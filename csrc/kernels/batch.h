@@ -153,9 +153,14 @@ CULE_INLINE bool starts_lives(const StepOptions& options) {
   return start_of(options) != EpisodeStart::kAle && options.life_loss_info;
 }
 
+// What tells an env's random numbers from those of other envs with the same seed.
+CULE_INLINE uint32_t stream_of(const Batch& batch, size_t env) {
+  return batch.options.own_seeds ? 0 : static_cast<uint32_t>(env);
+}
+
 CULE_INLINE StickyActions sticky_actions_of(const Batch& batch, size_t env) {
   return {batch.options.repeat_action_probability,
-          static_cast<uint32_t>(env),
+          stream_of(batch, env),
           {batch.env_random ? batch.env_random + env : nullptr,
            static_cast<size_t>(batch.num_envs)}};
 }

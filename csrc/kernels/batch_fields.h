@@ -176,6 +176,8 @@ struct Use {
   FLAG(life_loss_info)                                                                             \
   FLAG(reward_clipping)                                                                            \
   FLAG(fire_reset)                                                                                 \
+  /* Each env has a seed of its own: random numbers do not depend on an env's number. */           \
+  FLAG(own_seeds)                                                                                  \
   REAL(repeat_action_probability)
 
 }  // namespace cule

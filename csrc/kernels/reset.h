@@ -66,7 +66,7 @@ CULE_HD inline void copy_outputs_from(const Batch& batch, size_t env, const Rese
 CULE_INLINE size_t choose_pool_slot(const Batch& batch, size_t env, const EnvState& state) {
   const uint32_t size = static_cast<uint32_t>(batch.pool.size);
   const uint32_t word =
-      sample(seed_of(state), static_cast<uint32_t>(env), kSampleResetState, state.resets).words[0];
+      sample(seed_of(state), stream_of(batch, env), kSampleResetState, state.resets).words[0];
   return static_cast<size_t>(batch.group[env]) * size + below(word, size);
 }
 
@@ -180,8 +180,8 @@ CULE_HD inline int random_noops(const Batch& batch, size_t env, const EnvState& 
   };
   const auto of_philox = [&](uint32_t end) {
     const uint32_t now = static_cast<uint32_t>(state.frame_number);
-    const uint32_t id = static_cast<uint32_t>(env);
-    return below(sample(seed_of(state), id, kSampleLifeNoops, now).words[0], end);
+    const uint32_t stream = stream_of(batch, env);
+    return below(sample(seed_of(state), stream, kSampleLifeNoops, now).words[0], end);
   };
   const int drawn = batch.pool.size ? draw_noops(batch.options, of_philox)
                                     : draw_noops(batch.options, of_mt19937);

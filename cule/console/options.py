@@ -25,7 +25,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a step; each field is AtariEnv's keyword of the same name."""
+    """The options of a step; each field is AtariEnv's keyword of the same name.
+
+    `own_seeds` is for envs whose states are elsewhere (cule/adapters/jax): each has a seed of its
+    own, and its random numbers do not depend on its number.
+    """
 
     frameskip: int = 4
     max_frames: int = 108_000
@@ -45,6 +49,7 @@ class Options:
     stack: int = 4
     reset_pool_size: int = 30
     sound: bool = False
+    own_seeds: bool = False
 
     @property
     def least_noops(self) -> int:

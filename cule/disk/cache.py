@@ -7,11 +7,19 @@ import hashlib
 import json
 import os
 import tempfile
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from cule.disk.claims import Claim
 from cule.disk.files import replacing
+from cule.errors import InvalidValue
+
+# How long a process waits for another one that makes the same file.
+MOST_SECONDS = 600.0
+_SECONDS_BETWEEN_LOOKS = 0.05
 
 
 def nearest(folder: Path) -> Path:
@@ -62,3 +70,29 @@ def keep(path: Path, content: bytes) -> None:
     path.unlink(missing_ok=True)  # else one of another user's would keep its owner
     with replacing(path) as file:
         file.write(content)
+
+
+@contextmanager
+def making(path: Path, what: str) -> Iterator[None]:
+    """In the block this process makes a file, and no other process of those that could.
+
+    It waits for one that makes it now, but not for ever. Where there are no claims, as in a folder
+    that cannot be written, several may make it.
+
+    Args:
+        path: the file.
+        what: what it is, in words.
+    """
+    claim, deadline = None, time.monotonic() + MOST_SECONDS
+    while claim is None and time.monotonic() < deadline:
+        try:
+            claim = Claim(path.with_suffix(".lock"), what)
+        except InvalidValue:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        except OSError:
+            break
+    try:
+        yield
+    finally:
+        if claim is not None:
+            claim.release()

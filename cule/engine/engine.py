@@ -53,6 +53,8 @@ class Engine:
             are used, and none is reserved.
         progress: whether to show a bar on a terminal if preparing the games takes seconds.
         cpus: CPU only: the CPU that each thread is pinned to; empty: none is pinned.
+        states_elsewhere: whether the envs' states are in a caller's memory, see Layout. Then only a
+            port (csrc/bindings/port.h) steps and resets them.
 
     Attributes:
         boots: each group's console after power-on.
@@ -80,6 +82,7 @@ class Engine:
         multiprocessors: int | None = None,
         progress: bool = True,
         cpus: tuple[int, ...] = (),
+        states_elsewhere: bool = False,
     ):
         avoid_lost_threads()
         self.groups, self.options, self.device = list(groups), options, device
@@ -89,7 +92,9 @@ class Engine:
         self._progress, self._process = progress, os.getpid()
         self._streams: set[torch.cuda.Stream] = set()
         self.boots = boots_of(self.groups, progress)
-        self.layout = Layout(self.groups, self.boots, options, self.num_envs, self.runs_on_gpu)
+        self.layout = Layout(
+            self.groups, self.boots, options, self.num_envs, self.runs_on_gpu, states_elsewhere
+        )
         self.heights, self.keeps_pooled = self.layout.heights, self.layout.keeps_pooled
         self.memory = allocate(self.layout, group_of_env, device, progress)
         self.batch, self.tensors = self.memory.batch, self.memory.tensors

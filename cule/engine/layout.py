@@ -43,6 +43,8 @@ class Layout:
         options: the options of a step, such as frameskip and the shape of observations.
         num_envs: the number of envs in the batch.
         on_gpu: whether the memory has a GPU's layout, in which each thread plays an env.
+        states_elsewhere: whether the envs' states and outputs are in a caller's memory, and not in
+            these tensors (cule/adapters/jax). There an env's record is in one piece.
     """
 
     groups: Sequence[Group]
@@ -50,6 +52,7 @@ class Layout:
     options: Options
     num_envs: int
     on_gpu: bool
+    states_elsewhere: bool = False
 
     @property
     def heights(self) -> list[int]:
@@ -94,7 +97,13 @@ class Layout:
             name: (self._without_single_axis(name, shape), _DTYPES[dtype])
             for name, (dtype, life, needed, shape) in batch.arrays(True, self.on_gpu).items()
             if life != "constant" and (needed or (name == "env_random" and self._draws_for_mode))
+            if not self.is_elsewhere(name, life)
         }
+
+    def is_elsewhere(self, name: str, life: str) -> bool:
+        """Whether a tensor is in a caller's memory. A pooled frame that is not kept is not."""
+        kept = name != "pooled" or self.keeps_pooled
+        return self.states_elsewhere and kept and life in ("state", "arranged", "output")
 
     @property
     def _draws_for_mode(self) -> bool:
@@ -117,7 +126,8 @@ class Layout:
     def numbers(self) -> dict[str, int | float | bool]:
         """The batch's fields that are not addresses, except the numbers of start states."""
         n = self.num_envs
-        word_stride, env_stride = (n, 1) if self.on_gpu else (1, _core.RECORD_WORDS)
+        by_words = self.on_gpu and not self.states_elsewhere
+        word_stride, env_stride = (n, 1) if by_words else (1, _core.RECORD_WORDS)
         return {
             "num_envs": n,
             "num_groups": len(self.groups),

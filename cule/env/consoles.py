@@ -44,7 +44,6 @@ class Consoles:
         patches: the changes of RAM before each frame.
         renderer: renders as `render_mode` asks.
         singly: with a smaller `batch_size`, that and the number of envs in words; else "".
-        started: whether the consoles have been reset, so that they can be stepped and looked at.
 
     Raises:
         As AtariEnv's constructor.
@@ -69,7 +68,6 @@ class Consoles:
         self._checked, self._process = checked, os.getpid()
         size, count = checked.batch_size, len(games)
         self.singly = f"batch_size={size} and {count} envs" if 0 < size < count else ""
-        self.started = False
         title = f"cule: {in_words(games)}"
         self.renderer = RENDERERS[checked.render_mode](self.engine, title)
         self._connect()
@@ -98,6 +96,11 @@ class Consoles:
     def closed(self) -> bool:
         """Whether the memory has been freed."""
         return not hasattr(self, "engine")
+
+    @property
+    def started(self) -> bool:
+        """Whether the consoles have been reset, so that they can be stepped and looked at."""
+        return not self.closed and self.engine.batch.started
 
     # Who may use them -----------------------------------------------------------------------------
 
@@ -178,7 +181,7 @@ class Consoles:
 
     def start(self) -> None:
         """Notes that the consoles have been reset, see `started`."""
-        self.started = True
+        self.engine.batch.started = True
 
     def reset(self, mask: torch.Tensor | None, seed: Any) -> tuple[Array, dict[str, Any]]:
         """Starts new episodes.

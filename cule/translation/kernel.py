@@ -11,14 +11,13 @@ import numpy as np
 from cule.console.console import Snapshot
 from cule.console.options import Group
 from cule.devices import nvrtc
-from cule.disk.cache import cache_folder, make_folder
+from cule.disk.cache import cache_folder, make_folder, making
 from cule.rom import Game
 from cule.translation.blocks import Block, blocks_of, most_frequent, share_of
 from cule.translation.executed import both, profile, profile_from
 from cule.translation.kernel_files import (
     Translation,
     find,
-    making,
     path_in,
     read,
     stem_of,
@@ -85,7 +84,7 @@ def translate(
     path = path_in(cache_folder(), stem, nvrtc.version())
     with contextlib.suppress(OSError):
         make_folder(path.parent)
-    with making(path):
+    with making(path, "a kernel"):
         # Another process may have made it meanwhile.
         kernel = read(path, game, whole)
         if kernel is None:
@@ -115,7 +114,7 @@ def compile_into(folder: Path, game: Game, architecture: str, in_step: bool) -> 
         ValueError: the file cannot be written.
     """
     path = path_in(folder, stem_of(game, architecture, in_step, True), nvrtc.version())
-    with making(path):
+    with making(path, "a kernel"):
         was_there = read(path, game, True) is not None
         if not was_there:
             blocks = blocks_of(game)

@@ -6,7 +6,6 @@ ROM, is not found. Finding it takes milliseconds: the game need not be played fo
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -15,9 +14,7 @@ import lzma
 import os
 import re
 import stat
-import time
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +24,6 @@ from cule import _core
 from cule.console import rom_of
 from cule.devices import driver, nvrtc
 from cule.disk.cache import cache_folder
-from cule.disk.claims import Claim
 from cule.disk.sealed import Kind
 from cule.errors import InvalidValue
 from cule.rom import Game
@@ -39,9 +35,6 @@ VARIABLE = "CULE_KERNELS"
 PACKAGE = "cule_kernels"
 _FILE = Kind("kernel", 2)
 _SUFFIX = ".kernel"
-# How long a process waits for another one that makes the same kernel.
-MOST_SECONDS = 600.0
-_SECONDS_BETWEEN_LOOKS = 0.05
 _DAMAGE = (ValueError, LookupError, OSError, EOFError, zipfile.BadZipFile, lzma.LZMAError)
 
 
@@ -239,25 +232,3 @@ def _loads(version: str) -> bool:
 def numbers(version: str) -> tuple[int, ...]:
     """A version such as "13.0" as numbers, which can be compared."""
     return tuple(map(int, version.split(".")))
-
-
-@contextlib.contextmanager
-def making(path: Path) -> Iterator[None]:
-    """In the block this process makes a kernel's file, and no other process of those that could.
-
-    It waits for one that makes it now, but not for ever. Where there are no claims, as in a folder
-    that cannot be written, several may make it.
-    """
-    claim, deadline = None, time.monotonic() + MOST_SECONDS
-    while claim is None and time.monotonic() < deadline:
-        try:
-            claim = Claim(path.with_suffix(".lock"), "a kernel")
-        except InvalidValue:
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
-        except OSError:
-            break
-    try:
-        yield
-    finally:
-        if claim is not None:
-            claim.release()

@@ -26,13 +26,6 @@ def jax_device(device: str) -> Iterator[str]:
         yield device
 
 
-@pytest.fixture
-def arrays_on_cpu() -> Iterator[None]:
-    """JAX makes arrays on the CPU, where there is a GPU, too."""
-    with jax.default_device(jax.devices("cpu")[0]):
-        yield
-
-
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_arrays_hold_what_tensors_hold(mode: str, jax_device: str) -> None:
     options = OPTIONS | {"max_num_frames_per_episode": 60, "autoreset_mode": mode}
@@ -197,64 +190,3 @@ def test_calls_that_jax_traces_say_what_to_do(jax_device: str) -> None:
         ):
             call(jnp.zeros((2, 2), jnp.int32))
     np.testing.assert_array_equal(env.get_ram(), ram, "nothing was played")
-
-
-@pytest.mark.usefixtures("arrays_on_cpu")
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"grayscale": False}, {"autoreset_mode": "Disabled"}, {"obs_type": "ram"}],
-    ids=str,
-)
-def test_compiled_loop_plays_what_steps_play(options: dict[str, Any]) -> None:
-    options = OPTIONS | options | {"max_num_frames_per_episode": 60}
-    env, plain = (
-        AtariJaxEnv("breakout", 3, "cpu", **options),
-        AtariJaxEnv("breakout", 3, "cpu", **options),
-    )
-    handle, reset, step = env.xla()
-    actions = jnp.asarray(np.random.default_rng(0).integers(4, size=(25, 3)), jnp.int32)
-
-    @jax.jit
-    def rollout(handle: jax.Array, seed: jax.Array) -> Any:
-        handle, first = reset(handle, seed=seed)
-        return first, jax.lax.scan(step, handle, actions)[1]
-
-    for seed in (jnp.array(5), jnp.array([7, 1, 2])):
-        first, steps = rollout(handle, seed)
-        compare(first, plain.reset(seed=seed))
-        for row in range(25):
-            compare(
-                jax.tree.map(lambda array, row=row: array[row], steps), plain.step(actions[row])
-            )
-    assert np.asarray(steps[3]).any(), "episodes end in it"
-    mask = jnp.array([True, False, True])
-    compare(reset(handle, reset_mask=mask)[1], plain.reset(options={"reset_mask": mask}))
-
-
-def compare(ours: Any, theirs: Any) -> None:
-    """Asserts that the arrays of two results are the same, dtypes and names included."""
-    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
-    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        np.testing.assert_array_equal(a, b)
-        assert a.dtype == b.dtype
-
-
-@pytest.mark.usefixtures("arrays_on_cpu")
-def test_compiled_loop_reports_wrong_actions() -> None:
-    env = AtariJaxEnv("pong", 2, "cpu", **OPTIONS)
-    handle, reset, step = env.xla()
-    handle, _ = reset(handle, seed=0)
-    with pytest.raises(Exception, match="expected actions from 0 to 5, got values from 0 to 7"):
-        jax.block_until_ready(jax.jit(step)(handle, jnp.array([0, 7])))
-    with pytest.raises(
-        ValueError, match=r"autoreset_mode NEXT_STEP or DISABLED for xla\(\), got SAME_STEP"
-    ):
-        AtariJaxEnv("pong", 2, "cpu", autoreset_mode="SameStep", **OPTIONS).xla()
-
-
-@pytest.mark.gpu
-def test_compiled_loop_on_a_gpu_is_refused() -> None:
-    if jax.default_backend() != "gpu":
-        pytest.skip("needs a JAX with CUDA")
-    with pytest.raises(ValueError, match=r"expected envs on the CPU for xla\(\), got cuda"):
-        AtariJaxEnv("pong", 1, "cuda", **OPTIONS).xla()

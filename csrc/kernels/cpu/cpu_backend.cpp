@@ -118,6 +118,8 @@ class CpuBackend final : public Backend {
     });
   }
 
+  void copy(void* to, const void* from, size_t bytes, void*) override { memcpy(to, from, bytes); }
+
   uint64_t fly(const Batch& batch, Flight flight) override {
     const std::vector<int> envs = flight.envs;
     const bool singly = flight.singly;

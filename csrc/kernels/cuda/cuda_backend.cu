@@ -113,6 +113,25 @@ class CudaBackend final : public Backend {
     check(cudaGetLastError(), "reset");
   }
 
+  void copy(void* to, const void* from, size_t bytes, void* stream) override {
+    Guard guard(device_);
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                          static_cast<cudaStream_t>(stream)),
+          "cudaMemcpyAsync");
+  }
+
+  void follow(void* earlier, void* later) override {
+    Guard guard(device_);
+    side_stream_.order(static_cast<cudaStream_t>(earlier), static_cast<cudaStream_t>(later));
+  }
+
+  void mend_states(const Batch& batch, void* stream) override {
+    Guard guard(device_);
+    start(cule::mend_states, blocks_for(batch.num_envs, kThreads), kThreads, 0,
+          static_cast<cudaStream_t>(stream), batch);
+    check(cudaGetLastError(), "mend_states");
+  }
+
  private:
   // While a Guard exists, this backend's device is the current one.
   struct Guard {
@@ -207,12 +226,12 @@ class CudaBackend final : public Backend {
             "cudaDeviceGetStreamPriorityRange");
       check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest),
             "cudaStreamCreateWithPriority");
-      for (cudaEvent_t* event : {&forked_, &done_}) {
+      for (cudaEvent_t* event : {&forked_, &done_, &ordered_}) {
         check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
       }
     }
     void destroy() noexcept {
-      for (const cudaEvent_t event : {forked_, done_}) cudaEventDestroy(event);
+      for (const cudaEvent_t event : {forked_, done_, ordered_}) cudaEventDestroy(event);
       cudaStreamDestroy(stream_);
     }
     // Runs `launch(side stream)`. Its work begins after all that is on `stream` now. What `stream`
@@ -224,13 +243,18 @@ class CudaBackend final : public Backend {
       launch(stream_);
       check(cudaEventRecord(done_, stream_), "cudaEventRecord");
     }
+    // Any two streams: what comes on `later` waits for what is on `earlier`.
+    void order(cudaStream_t earlier, cudaStream_t later) const {
+      check(cudaEventRecord(ordered_, earlier), "cudaEventRecord");
+      check(cudaStreamWaitEvent(later, ordered_, 0), "cudaStreamWaitEvent");
+    }
     void join(cudaStream_t stream) const {
       check(cudaStreamWaitEvent(stream, done_, 0), "cudaStreamWaitEvent");
     }
 
    private:
     cudaStream_t stream_ = nullptr;
-    cudaEvent_t forked_ = nullptr, done_ = nullptr;
+    cudaEvent_t forked_ = nullptr, done_ = nullptr, ordered_ = nullptr;
   };
 
   // The phases of kernels/phases.h for all envs, as launches on a stream. `mask` and `seeds` are

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/play.cuh"
 #include "kernels/draw.h"
+#include "kernels/mend.h"
 #include "kernels/observe/pool.h"
 #include "kernels/observe/stack.h"
 #include "kernels/observe/window.h"
@@ -117,6 +118,11 @@ __global__ void __launch_bounds__(kWarp, 10)
   SoundState unheard;
   const Workplace place{own_buffer(batch, env), trail, tia, unheard};
   emulate_restart(batch, env, seeds ? seeds[env] : kNoSeed, DynamicCore{}, place);
+}
+
+__global__ void __launch_bounds__(kThreads) mend_states(const __grid_constant__ Batch batch) {
+  const int env = blockIdx.x * blockDim.x + threadIdx.x;
+  if (env < batch.num_envs) mend_state(batch, static_cast<size_t>(env));
 }
 
 __global__ void __launch_bounds__(kThreads)

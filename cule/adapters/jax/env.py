@@ -1,8 +1,4 @@
-"""JAX arrays, exchanged by DLPack: on a GPU nothing passes through the host's memory.
-
-`AtariJaxEnv` is called from Python; `AtariJaxEnv.xla` gives functions that `jax.jit` and
-`jax.lax.scan` take.
-"""
+"""JAX arrays, exchanged by DLPack: on a GPU nothing passes through the host's memory."""
 
 from __future__ import annotations
 
@@ -15,10 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from gymnasium.vector import AutoresetMode
-from jax.experimental import io_callback
 
-from cule.arguments import array, unmasked
+from cule.adapters.jax.traced import Traced
+from cule.arguments import array
 from cule.env.keywords import refuse
 from cule.errors import InvalidType, InvalidValue
 from cule.vector_env import AtariEnv
@@ -99,6 +94,7 @@ class AtariJaxEnv:
                 f"expected a JAX with CUDA for envs on {self.env.device}, "
                 f"got one for {jax.default_backend()}: install jax[cuda12] or use device='cpu'"
             )
+        self._traced: Traced | None = None
         self.num_envs = num_envs
         self.single_observation_space = self.env.single_observation_space
         self.single_action_space = self.env.single_action_space
@@ -182,8 +178,12 @@ class AtariJaxEnv:
     def xla(self) -> tuple[jax.Array, Callable[..., Any], Callable[..., Any]]:
         """A handle and two functions for `jax.jit` and `jax.lax.scan`, as in ale-py's `xla`.
 
-        The compiled program calls the env, in order, by `jax.experimental.io_callback`, which
-        `jax.vmap` and `jax.grad` do not support.
+        The compiled program steps the envs itself, on the CPU or the GPU: Python has no part in it.
+        Each call takes the handle that the call before it has returned, which orders them. The
+        first use on a machine compiles a small library, which takes seconds and a C++ compiler. On
+        a GPU this call waits until the game is compiled.
+
+        Wait for what a program returns before you call the env from Python.
 
         Returns:
             The handle, an array that the functions take and return.
@@ -192,58 +192,14 @@ class AtariJaxEnv:
             truncated, info)).
 
         Raises:
-            ValueError: the envs are on a GPU, from which JAX cannot call back; or `autoreset_mode`
-                is SAME_STEP, whose steps do not all give the same entries.
+            ValueError: `autoreset_mode` is SAME_STEP, whose steps do not all give the same entries,
+                or `render_mode` draws each step.
+            RuntimeError: there is no C++ compiler, or it fails.
         """
-        if self.env.device.type != "cpu":
-            raise InvalidValue(
-                f"expected envs on the CPU for xla(), got {self.env.device}: "
-                "call step() outside jax.jit"
-            )
-        if self.env.autoreset_mode == AutoresetMode.SAME_STEP:
-            raise InvalidValue(
-                "expected autoreset_mode NEXT_STEP or DISABLED for xla(), got SAME_STEP"
-            )
-        return jnp.zeros(1, jnp.uint8), self._traced_reset, self._traced_step
-
-    def _shapes(self, stepped: bool) -> tuple[Any, ...]:
-        """The shapes and dtypes that a traced reset or step returns."""
-
-        def each(dtype: Any) -> jax.ShapeDtypeStruct:
-            return jax.ShapeDtypeStruct((self.num_envs,), dtype)
-
-        observations = jax.ShapeDtypeStruct(
-            (self.num_envs, *self.single_observation_space.shape), jnp.uint8
-        )
-        numbers = ["env_id", "lives", "frame_number", "episode_frame_number", "fault"]
-        info = {name: each(jnp.int32) for name in numbers + ["raw_reward"] * stepped}
-        info |= {name: each(jnp.bool_) for name in ("game_over", "new_game")}
-        if stepped:
-            return observations, each(jnp.int32), each(jnp.bool_), each(jnp.bool_), info
-        return observations, info
-
-    def _fresh(self, result: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The results as arrays that the next call does not overwrite."""
-        *tensors, info = result
-        kept = {key: value.numpy().copy() for key, value in info.items() if not key.startswith("_")}
-        return (*(tensor.numpy().copy() for tensor in tensors), kept)
-
-    def _traced_reset(
-        self, handle: jax.Array, seed: Any = None, reset_mask: Any = None
-    ) -> tuple[jax.Array, Any]:
-        def play(seed: Any, mask: Any) -> tuple[Any, ...]:
-            options = None if mask is None else {"reset_mask": np.asarray(mask)}
-            return self._fresh(self.env.reset(seed=_plain_seed(seed), options=options))
-
-        return handle, io_callback(play, self._shapes(False), seed, reset_mask, ordered=True)
-
-    def _traced_step(self, handle: jax.Array, actions: Any) -> tuple[jax.Array, Any]:
-        unmasked("actions", actions)
-
-        def play(actions: Any) -> tuple[Any, ...]:
-            return self._fresh(self.env.step(np.asarray(actions)))
-
-        return handle, io_callback(play, self._shapes(True), jnp.asarray(actions), ordered=True)
+        if self._traced is None:
+            self.env.consoles.check_idle("xla")
+            self._traced = Traced(self.env)
+        return self._traced.handle(), self._traced.reset, self._traced.step
 
     def render(self) -> Any:
         """The screens, as AtariEnv's `render` gives them."""
@@ -254,7 +210,9 @@ class AtariJaxEnv:
         return to_jax(self.env.get_ram())
 
     def close(self) -> None:
-        """Frees the envs."""
+        """Frees the envs. Programs that step them are refused from here on."""
+        if self._traced is not None:
+            self._traced.close()
         self.env.close()
 
     def __enter__(self) -> AtariJaxEnv:

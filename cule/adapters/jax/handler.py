@@ -1,0 +1,156 @@
+"""The handlers of XLA's custom calls, compiled when a process first needs them.
+
+They are compiled and not part of `cule._core`, as XLA's interface belongs to the jaxlib that is
+installed: its headers are there, whatever its version is, and building cule needs no JAX. Compiling
+takes seconds and a C++ compiler; what comes of it is kept in the user's cache.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.ffi
+
+from cule import _core
+from cule.disk.cache import cache_folder, make_folder, making
+from cule.disk.sealed import Kind
+from cule.errors import Failed, InvalidValue
+
+# The name by which programs call the handlers, that of the CPU and that of GPUs.
+TARGET = "cule_call"
+_SOURCE = Path(__file__).with_name("handler.cpp")
+_HEADER = "bindings/calls.h"
+_FILE = Kind("JAX handler", 1)
+_FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-shared")
+_MOST_SECONDS = 300
+_lock = threading.Lock()
+
+
+def _compiler() -> list[str]:
+    """The command of the C++ compiler.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    if named := shlex.split(os.environ.get("CXX", "")):
+        return named
+    for name in ("c++", "g++", "clang++"):
+        if found := shutil.which(name):
+            return [found]
+    raise Failed(
+        "expected a C++ compiler for calls from JAX's programs (c++, g++ or clang++ on PATH, or "
+        "one that CXX names), got none"
+    )
+
+
+def _path() -> Path:
+    """The file of the compiled handlers, named after all that they are made from."""
+    made_from = hashlib.sha256(repr((_FLAGS, platform.machine())).encode())
+    made_from.update(_SOURCE.read_bytes() + _core.headers()[_HEADER].encode())
+    for header in sorted(Path(jax.ffi.include_dir()).rglob("*.h")):
+        made_from.update(header.read_bytes())
+    return cache_folder() / f"jax-{made_from.hexdigest()[:16]}.handler"
+
+
+def _compiled() -> bytes:
+    """The handlers as a shared library.
+
+    Raises:
+        RuntimeError: there is no compiler, or it fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="cule-") as folder:
+        header, library = Path(folder, _HEADER), Path(folder, "handler.so")
+        header.parent.mkdir()
+        header.write_text(_core.headers()[_HEADER])
+        includes = [f"-I{folder}", f"-I{jax.ffi.include_dir()}"]
+        command = [*_compiler(), *_FLAGS, *includes, str(_SOURCE), "-o", str(library)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=_MOST_SECONDS,
+                stdin=subprocess.DEVNULL, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as problem:
+            raise Failed(
+                f"expected {command[0]} to compile the calls from JAX's programs, got {problem}"
+            ) from problem
+        if done.returncode:
+            raise Failed(
+                f"expected {command[0]} to compile the calls from JAX's programs, got "
+                f"{done.stderr.strip()[:2000] or done.returncode}"
+            )
+        return library.read_bytes()
+
+
+def _read(path: Path) -> bytes | None:
+    """What a file of the cache holds; None: it is missing, damaged or of another user."""
+    with suppress(InvalidValue), _FILE.reading(path, own=True) as file:
+        return file.read()
+    return None
+
+
+def _library() -> bytes:
+    """The handlers, from the cache or the compiler.
+
+    Raises:
+        RuntimeError: as _compiled.
+    """
+    path = _path()
+    with suppress(OSError):
+        make_folder(path.parent)
+    if (kept := _read(path)) is not None:
+        return kept
+    with making(path, "calls from JAX's programs"):
+        # Another process may have made it meanwhile.
+        made = _read(path)
+        if made is None:
+            made = _compiled()
+            # If it cannot be kept, the next process compiles again.
+            with suppress(OSError, InvalidValue):
+                path.unlink(missing_ok=True)  # else one of another user's would keep its owner
+                _FILE.write(path, lambda file: file.write(made))
+    return made
+
+
+def _load(content: bytes) -> Any:
+    """Loads a library from memory, so that it is the very bytes that were checked."""
+    descriptor = os.memfd_create("cule-jax-handler", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(content)
+        return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+
+
+@functools.cache
+def _registered() -> Any:
+    library = _load(_library())
+    library.cule_connect.argtypes, library.cule_connect.restype = [ctypes.c_void_p], None
+    library.cule_connect(_core.PLAY_CALL)
+    for name, where in (("cule_on_cpu", "cpu"), ("cule_on_gpu", "CUDA")):
+        handler = jax.ffi.pycapsule(getattr(library, name))
+        jax.ffi.register_ffi_target(TARGET, handler, platform=where)
+    return library
+
+
+def register() -> None:
+    """Makes the handlers known to XLA. The first call on a machine compiles them.
+
+    Raises:
+        RuntimeError: there is no C++ compiler, or it fails.
+    """
+    with _lock:
+        _registered()

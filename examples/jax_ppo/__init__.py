@@ -1,0 +1,1 @@
+"""PPO with JAX, the whole training in one compiled program."""
