@@ -23,7 +23,7 @@ inline void* writable_bytes(const char* name, const py::buffer& object, size_t b
 }
 
 // Plays a frame of `sound` (a SoundState) and writes its samples.
-inline void hear(const py::buffer& sound, const py::buffer& samples) {
+inline void hear_one_frame(const py::buffer& sound, const py::buffer& samples) {
   auto* state = static_cast<SoundState*>(writable_bytes("sound", sound, sizeof(SoundState)));
   hear_alone({state, static_cast<uint32_t*>(writable_bytes("samples", samples, kFrameSamples))});
 }
@@ -31,7 +31,7 @@ inline void hear(const py::buffer& sound, const py::buffer& samples) {
 inline void bind_sound(py::module_& m) {
   m.attr("FRAME_SAMPLES") = kFrameSamples;
   m.attr("SOUND_CHANNELS_BYTE") = offsetof(SoundState, channels);
-  m.def("hear", &hear, py::arg("sound"), py::arg("samples"));
+  m.def("hear", &hear_one_frame, py::arg("sound"), py::arg("samples"));
 }
 
 }  // namespace cule

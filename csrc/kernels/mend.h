@@ -31,7 +31,7 @@ CULE_HD inline void mend_state(const Batch& batch, size_t env) {
   if (!find_impossible(batch, env)) return;
   const size_t slot = static_cast<size_t>(batch.group[env]) * batch.pool.size;
   EnvState state = copy_record_from(batch, env, batch.pool, slot, EnvState{});
-  copy_pictures_from(batch, env, batch.pool, slot);
+  copy_outputs_from(batch, env, batch.pool, slot);
   state.faults |= kFaultImpossibleState;
   store_part(batch.records, env, offsetof(EnvRecord, env), state);
 }
