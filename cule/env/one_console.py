@@ -160,8 +160,8 @@ class OneConsole:
         records[0] = words
         for name in ("ram", "cartridge_bytes"):
             engine.tensors[name][0] = torch.from_numpy(getattr(booted, name)).to(engine.device)
-        for part, kept in zip(self._parts_of_sound(), (booted.sound, booted.sounds), strict=False):
-            part.copy_(torch.from_numpy(kept))
+        for part, name in zip(self._parts_of_sound(), ("sound", "sounds"), strict=False):
+            part.copy_(torch.from_numpy(getattr(booted, name)))
         pictures = engine.tensors["pictures"]
         both = torch.from_numpy(booted.pictures.reshape(2, -1)[:, : pictures.shape[-1]])
         pictures[0] = both.to(engine.device)
