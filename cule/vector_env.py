@@ -183,8 +183,7 @@ class AtariEnv(VectorEnv):
         progress: bool = True,
     ) -> None:
         keywords = dict(locals())
-        self._guard = _core.Guard()
-        checked = settings.check(keywords)
+        self._guard, checked = _core.Guard(), settings.check(keywords)
         self.num_envs, self.num_players = checked.num_envs, checked.num_players
         self.device, self.output = checked.device, checked.output
         self.obs_type, self.continuous = checked.obs_type, checked.continuous

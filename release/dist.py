@@ -15,7 +15,6 @@ import argparse
 import os
 import platform
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -32,7 +31,7 @@ GLIBC = (2, 28)
 BUILD_TOOLS = ("setuptools", "wheel", "cmake", "ninja", "pybind11")
 MEGABYTE = 10**6
 # A larger one contains something that it should not.
-MAX_BYTES = {".gz": 2 * MEGABYTE, ".whl": 2 * MEGABYTE}
+MAX_BYTES = {".gz": 3 * MEGABYTE, ".whl": 2 * MEGABYTE}
 # PyPI takes files of up to 100 MB.
 MAX_KERNELS_BYTES = 100 * MEGABYTE
 KERNELS_PROJECT = """[build-system]
@@ -140,10 +139,10 @@ def make_wheel(python: str, processor: str, sdist: Path, folder: Path, compiler:
     return tagged
 
 
-def version_of(*python: str | Path) -> str:
+def version_of(python: str | Path) -> str:
     """The version of an interpreter as in names of files, such as "311"."""
     program = "import sys; print(*sys.version_info[:2], sep='')"
-    words = [*map(str, python), "-c", program]
+    words = [str(python), "-c", program]
     return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
@@ -179,19 +178,19 @@ def check_wheel(python: str, wheel: Path) -> None:
         run(interpreter, "-c", LOAD, env=alone, cwd=interpreter.parent)
 
 
-def check_emulated(python: str, wheel: Path) -> None:
+def check_emulated(python: Path, wheel: Path) -> None:
     """Unpacks a wheel for another processor, and loads its module by an emulated Python."""
     with tempfile.TemporaryDirectory() as folder:
         with zipfile.ZipFile(wheel) as packed:
             packed.extractall(folder)
-        run(*shlex.split(python), "-c", LOAD, env=os.environ | {"PYTHONPATH": folder})
+        run(python.absolute(), "-c", LOAD, env=os.environ | {"PYTHONPATH": folder}, cwd=folder)
 
 
-def check(python: str, processor: str, wheel: Path, emulated: str | None) -> None:
+def check(python: str, processor: str, wheel: Path, emulated: Path | None) -> None:
     """Loads a wheel's module, where there is a Python for it."""
     if processor == platform.machine():
         check_wheel(python, wheel)
-    elif emulated is not None and version_of(*shlex.split(emulated)) == version_of(python):
+    elif emulated is not None and version_of(emulated) == version_of(python):
         check_emulated(emulated, wheel)
     else:
         print(f"{wheel.name} was not loaded: there is no emulated Python of its version")
@@ -245,7 +244,7 @@ def main() -> None:
     add("--pythons", nargs="+", default=PYTHONS, help="for which (default: 3.10 to 3.13)")
     add("--processors", nargs="+", default=PROCESSORS, choices=PROCESSORS,
         help="for which (default: all)")  # fmt: skip
-    add("--emulated", metavar="COMMAND",
+    add("--emulated", type=Path, metavar="PATH",
         help="the Python of release/emulated.py, which loads wheels for its processor")  # fmt: skip
     add("--output", type=Path, default=ROOT / "dist", metavar="FOLDER", help="default: dist")
     add("--kernels", type=Path, metavar="FOLDER",

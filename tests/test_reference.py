@@ -10,7 +10,7 @@ from typing import Any
 
 import griffe
 import pytest
-import reference
+import reference_pages
 
 import cule
 from cule import scope, train
@@ -82,12 +82,12 @@ def test_reference_has_every_public_name_with_its_text(
 ) -> None:
     """What griffe warns of, the site's build takes for an error."""
     for module in MODULES:
-        page = reference.page(module.__name__)
+        page = reference_pages.page(module.__name__)
         assert page.startswith(f"# {module.__name__}\n\n::: {module.__name__}\n")
         for name in public_names(module):
             thing = getattr(module, name)
             if inspect.ismodule(thing):
-                assert f"{module.__name__}.{name}" in reference.MODULES  # a page of its own
+                assert f"{module.__name__}.{name}" in reference_pages.MODULES  # a page of its own
                 continue
             assert f"\n::: {module.__name__}.{name}\n" in page
             shown = read[f"{module.__name__}.{name}".removeprefix("cule.")]
@@ -97,7 +97,7 @@ def test_reference_has_every_public_name_with_its_text(
                     assert text and text.parsed, f"{shown.path}.{member}"
             assert shown.docstring is None or shown.docstring.parsed
     assert caplog.messages == []
-    assert set(reference.MODULES) == {module.__name__ for module in MODULES}
+    assert set(reference_pages.MODULES) == {module.__name__ for module in MODULES}
 
 
 def test_reference_shows_methods_of_other_files_without_their_first_argument(

@@ -160,6 +160,20 @@ def test_test_files_have_names_of_their_own() -> None:
     assert len(names) > 100 and not [name for name, files in names.items() if files > 1]
 
 
+def test_modules_without_a_package_have_names_of_their_own() -> None:
+    """Tests import them by their last names."""
+    folders = [path for path in (ROOT / "tests").rglob("*") if path.is_dir()]
+    paths = [
+        path
+        for folder in (*folders, ROOT / "tests", ROOT / "docs" / "site", ROOT / "release")
+        if not (folder / "__init__.py").exists() and folder.name != "support"
+        for path in folder.glob("*.py")
+        if path.name != "conftest.py"
+    ]
+    names = Counter(path.name for path in paths)
+    assert len(names) > 100 and not [name for name, files in names.items() if files > 1]
+
+
 def test_rooms_of_train_import_those_above_them() -> None:
     """The list in design/train.md has every room and file of cule/train, below its imports."""
     text = (ROOT / "design" / "train.md").read_text()

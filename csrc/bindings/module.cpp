@@ -16,6 +16,7 @@
 #include "bindings/bundled_headers.h"
 #include "bindings/checked_backend.h"
 #include "bindings/checked_batch.h"
+#include "bindings/faults.h"
 #include "bindings/guard.h"
 #include "bindings/sound.h"
 #include "bindings/translation_facts.h"
@@ -284,13 +285,7 @@ void bind_constants(py::module_& m) {
       py::make_tuple(seed_at, seed_at + sizeof(uint32_t), env_at + offsetof(EnvState, resets),
                      env_at + offsetof(EnvState, action_draws));
   m.attr("FRONT_BYTE") = offsetof(EnvRecord, screen) + offsetof(ScreenState, front);
-  m.attr("FAULTS") = py::dict(
-      py::arg("jam") = static_cast<int>(kFaultJam),
-      py::arg("buffer_full") = static_cast<int>(kFaultBufferFull),
-      py::arg("mode_unreachable") = static_cast<int>(kFaultModeUnreachable),
-      py::arg("random_exhausted") = static_cast<int>(kFaultRandomExhausted),
-      py::arg("frame_lost") = static_cast<int>(kFaultFrameLost),
-      py::arg("impossible_state") = static_cast<int>(kFaultImpossibleState));
+  m.attr("FAULTS") = faults();
 }
 
 // Makes a property of each field of a batch, from the rows of kernels/batch_fields.h.

@@ -19,7 +19,7 @@ from typing import Any
 import gallery
 import markup
 import notebooks
-import reference
+import reference_pages
 
 import cule
 from cule.rom import Game, find_game
@@ -32,9 +32,10 @@ NAVIGATION = {
     "Home": ["README.md"],
     "Learn": ["docs/notebooks/quickstart.ipynb", "docs/training.md", "docs/faq.md"],
     "How to": [
-        "docs/install.md", "docs/migrating.md", "docs/scaling.md", "docs/profiling.md",
-        "docs/atari57.md", "docs/troubleshooting.md", "examples/ppo/README.md",
-        "examples/dqn/README.md", "examples/a2c_vtrace/README.md",
+        "docs/install.md", "docs/migrating.md", "docs/jax.md", "docs/scaling.md",
+        "docs/profiling.md", "docs/atari57.md", "docs/troubleshooting.md",
+        "examples/ppo/README.md", "examples/dqn/README.md", "examples/a2c_vtrace/README.md",
+        "examples/jax_ppo/README.md",
     ],
     "How it works": [
         "docs/how-it-works.md", "docs/benchmarks.md", "docs/findings.md",
@@ -71,7 +72,7 @@ def page(path: str, shown: list[Game], repository: str) -> str:
 
 def made_pages(shown: list[Game], pictures: Path) -> dict[str, dict[str, str]]:
     """The parts' pages that are made, by their paths as if they were in docs/."""
-    made = {"Games": gallery.pages(shown, pictures), "Reference": reference.pages()}
+    made = {"Games": gallery.pages(shown, pictures), "Reference": reference_pages.pages()}
     return {
         part: {f"docs/{path}": text for path, text in pages.items()} for part, pages in made.items()
     }

@@ -22,6 +22,8 @@ from PIL import Image
 from tqdm import tqdm
 
 import cule
+from cule import _core
+from cule.disk.files import replacing
 from cule.rom import find_game
 
 NUM_ENVS = 6
@@ -34,9 +36,9 @@ CHANGE = 0.2
 
 
 def key(game: str) -> str:
-    """What a picture depends on: the ROM and this file."""
-    text = find_game(game).md5 + Path(__file__).read_text()
-    return hashlib.sha256(text.encode()).hexdigest()
+    """What a picture depends on: the ROM, the emulator and this file."""
+    texts = (find_game(game).md5, *_core.headers().values(), Path(__file__).read_text())
+    return hashlib.sha256("".join(texts).encode()).hexdigest()
 
 
 def play(game: str) -> tuple[torch.Tensor, dict[str, float]]:
@@ -81,8 +83,8 @@ def write(screens: torch.Tensor, path: Path) -> None:
 
 def is_made(game: str, folder: Path) -> bool:
     """Whether a folder has a game's files as they would be made now."""
-    facts = folder / f"{game}.json"
-    return facts.exists() and json.loads(facts.read_text())["key"] == key(game)
+    facts, picture = (folder / f"{game}.{suffix}" for suffix in ("json", "webp"))
+    return facts.exists() and picture.exists() and json.loads(facts.read_text())["key"] == key(game)
 
 
 def make(game: str, folder: Path) -> None:
@@ -90,8 +92,9 @@ def make(game: str, folder: Path) -> None:
     torch.set_num_threads(1)
     screens, measured = play(game)
     write(screens, folder / f"{game}.webp")
-    # Last, so that what was interrupted is made again.
-    (folder / f"{game}.json").write_text(json.dumps({"key": key(game), **measured}))
+    # Last and whole, so that what was interrupted is made again.
+    with replacing(folder / f"{game}.json") as file:
+        file.write(json.dumps({"key": key(game), **measured}).encode())
 
 
 def main() -> None:

@@ -49,6 +49,16 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         [],
         NONE,
     ),
+    "docs/jax.md": (
+        "0 1 4 8 10",
+        [],
+        NONE,
+    ),
+    "examples/jax_ppo/README.md": (
+        "",
+        [],
+        NONE,
+    ),
     "docs/troubleshooting.md": (
         "0",
         ["got … twice","named twice or", "two halves of", "sent twice without"],

@@ -19,6 +19,7 @@ MODULES = (
     "cule.adapters.envpool",
     "cule.adapters.envpool_v0",
     "cule.adapters.jax",
+    "cule.adapters.pettingzoo",
     "cule.adapters.stable_baselines3",
     "cule.adapters.torchrl",
 )
