@@ -280,7 +280,7 @@ def _read_image(game: Game, path: Path) -> bytes:
 
 
 def game_of_rom(path: str | os.PathLike[str]) -> Game | None:
-    """The game whose ROM image a file is; None if it is none that cule knows.
+    """The game of one player whose ROM image a file is; None if cule knows none.
 
     Raises:
         RuntimeError: the file cannot be read.
@@ -289,7 +289,8 @@ def game_of_rom(path: str | os.PathLike[str]) -> Game | None:
         image = Path(path).read_bytes()[: LARGEST_IMAGE + 1]
     except OSError as problem:
         raise Failed(f"expected a ROM file at {path}: {problem.strerror}") from problem
-    return _game_of_md5(hashlib.md5(image, usedforsecurity=False).hexdigest())
+    found = _game_of_md5(hashlib.md5(image, usedforsecurity=False).hexdigest())
+    return found if found in games() else None
 
 
 def load_rom(game: Game) -> bytes:

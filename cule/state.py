@@ -29,6 +29,7 @@ _FILE = Kind("state", VERSION)
 _RANDOM_TENSORS = ("noop_random", "env_random")
 # Only an env with sound has these.
 _SOUND_TENSORS = ("sound", "sounds")
+_SILENCE = 128
 # The words of a record that say where an env's other random numbers go on.
 _RANDOM_WORDS = [byte // 4 for byte in _core.RANDOM_BYTES]
 # The engine's other tensors that hold the state of an env, except `records`: the env is their first
@@ -210,7 +211,12 @@ class State:
             parts.append(part.clone() if shared else part)
         # In a state's pictures each scanline has a row of its own.
         rows = torch.arange(_core.PICTURE_ROWS, device=engine.device).to(torch.uint8)
-        _at_once([*targets.values(), engine.tensors["row_of"]], env_ids, [*parts, rows])
+        written = [*targets.values(), engine.tensors["row_of"]]
+        parts.append(rows)
+        if sound:  # the frames before the newest one, as after a reset
+            written.append(engine.tensors["sounds"][:, :-1])
+            parts.append(torch.tensor(_SILENCE, dtype=torch.uint8, device=engine.device))
+        _at_once(written, env_ids, parts)
 
     def _check_form(self) -> None:
         """Checks the types of games and tensors, which do not depend on the env.

@@ -3,7 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "console/record.h"
+#include "console/config.h"
 
 namespace cule {
 

@@ -211,21 +211,23 @@ struct Session {
     for (uint32_t& action : env.held_action) action = kNoop;
   }
 
-  // Plays one frame with an action of the first player. As in ale-py, these are the frames that are
-  // heard, also after the game's end.
-  CULE_COLD void act(uint32_t action) {
-    cule::act(config, env, game, sticky, {{action, 1.0f}, {kNoop, 0.0f}},
-              [&](const Inputs& inputs) { run_scored_frame(inputs); });
-  }
-
-  // Plays one frame in which every player presses FIRE.
-  CULE_COLD void press_fire() {
-    PlayerActions actions{{kFire, 1.0f}, {kNoop, 0.0f}};
-    if (config.num_players > 1) actions.b = {kFire, 1.0f};
-    if (config.num_players > 2) actions.c = actions.d = kFire;
+  // Plays one frame with these actions. As in ale-py, these are the frames that are heard, also
+  // after the game's end.
+  CULE_COLD void act_all(const PlayerActions& actions) {
     cule::act(config, env, game, sticky, actions,
               [&](const Inputs& inputs) { run_scored_frame(inputs); });
     if (sound.state) hear_alone(sound);
+  }
+
+  // Plays one frame with an action of the first player.
+  CULE_HD void act(uint32_t action) { act_all({{action, 1.0f}, {kNoop, 0.0f}}); }
+
+  // Plays one frame in which every player presses FIRE.
+  CULE_HD void press_fire() {
+    PlayerActions actions{{kFire, 1.0f}, {kNoop, 0.0f}};
+    if (config.num_players > 1) actions.b = {kFire, 1.0f};
+    if (config.num_players > 2) actions.c = actions.d = kFire;
+    act_all(actions);
   }
 
   // The functions from here to select_until are for a game's set_mode.

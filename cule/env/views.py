@@ -26,8 +26,8 @@ def get_ram(env: HasConsoles) -> Array:
 def get_sound(env: HasConsoles, env_ids: Any = None) -> Array:
     """(n, frameskip, 512) uint8: some envs' (None: all) samples of each frame of the last step.
 
-    There are 30,720 a second, and 128 is silence. After a reset the frames before the newest are
-    silent.
+    There are 30,720 a second, and 128 is silence. After a reset, and in an env that
+    was given a state, the frames before the newest are silent.
 
     Raises:
         TypeError: `env_ids` is not a list of envs.

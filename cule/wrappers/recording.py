@@ -11,18 +11,18 @@ from gymnasium.vector import VectorEnv
 
 from cule import _core
 from cule.arguments import env_ids as check_env_ids
-from cule.arguments import flag, integer
+from cule.arguments import flag, integer, number
 from cule.env.screens import mosaic, titles_of
 from cule.errors import InvalidType, InvalidValue
 from cule.processes.signals import signals_wait
 from cule.vector_env import AtariEnv
 from cule.wrappers.base import AtariWrapper
-from cule.wrappers.video_file import VideoFile
+from cule.wrappers.video_file import LEAST_FPS, MAX_FPS, VideoFile
 
 
-def _samples(atari: AtariEnv, ids: torch.Tensor) -> list[Any]:
-    """Each env's samples of the last step, (samples,) uint8; None for each without sound."""
-    if not atari.engine.options.sound:
+def _samples(atari: AtariEnv, ids: torch.Tensor, sample_rate: int) -> list[Any]:
+    """Each env's samples of the last step, (samples,) uint8; None for each in a silent video."""
+    if not sample_rate:
         return [None] * len(ids)
     return list(torch.as_tensor(atari.get_sound(ids)).cpu().numpy().reshape(len(ids), -1))
 
@@ -35,6 +35,7 @@ class _OneVideo:
         sample_rate: int,
     ):  # fmt: skip
         self._atari, self._ids, self._length = atari, ids, length
+        self._sample_rate = sample_rate
         filmed = ids.tolist()
         names = [atari.games[i].name for i in filmed]
         self._titles = titles_of(names, filmed) if len(names) > 1 else None
@@ -44,8 +45,9 @@ class _OneVideo:
         if self._length is not None and self._video.frames >= self._length:
             return
         screens = self._atari.rgb_screens(self._ids).cpu().numpy()
-        # Of several envs there is no sound.
-        self._video.write(mosaic(screens, self._titles), _samples(self._atari, self._ids)[0])
+        # A video of several envs is silent.
+        samples = _samples(self._atari, self._ids, self._sample_rate)[0]
+        self._video.write(mosaic(screens, self._titles), samples)
         if self._video.frames == self._length:
             self._video.close()
 
@@ -90,7 +92,8 @@ class _EpisodeVideos:
             i for i, *marks in zip(self._episodes, began, over, strict=True)
             if marks == [False, True]
         }  # fmt: skip
-        for i, screen, samples in zip(filmed, screens, _samples(self._atari, ids), strict=True):
+        sounds = _samples(self._atari, ids, self._sample_rate)
+        for i, screen, samples in zip(filmed, screens, sounds, strict=True):
             videos[i].write(mosaic(screen[None], None), samples)
             if i in ended or videos[i].frames == self._length:
                 self._end(i)
@@ -165,6 +168,7 @@ class RecordVideo(AtariWrapper):
             raise InvalidValue("expected env_ids of the envs to record, got none")
         if fps is None:
             fps = atari.metadata["render_fps"] / atari.engine.options.frameskip
+        fps = number("fps", fps, LEAST_FPS, MAX_FPS)
         alone = episode_trigger is not None or len(ids) == 1
         heard = self._has_sound(sound, alone, Path(path))
         rate = round(_core.FRAME_SAMPLES * atari.engine.options.frameskip * fps) if heard else 0

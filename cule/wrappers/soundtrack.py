@@ -18,6 +18,7 @@ from cule.env.rendering import FRAMES_PER_SECOND
 # At the console's speed: as many samples as frames have in a second.
 SAMPLE_RATE = _core.FRAME_SAMPLES * FRAMES_PER_SECOND
 SILENCE = 128
+PATIENCE = 600  # seconds that ffmpeg may take; an hour of sound takes some
 
 
 class Soundtrack:
@@ -54,10 +55,13 @@ class Soundtrack:
                 get_ffmpeg_exe(), "-v", "error", "-i", str(film.path), "-i", str(track),
                 "-map", "0:v", "-map", "1:a", "-c:v", "copy", "-c:a", "aac", str(whole),
             ]  # fmt: skip
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE, check=False,
-            )  # fmt: skip
+            try:
+                done = subprocess.run(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE, check=False, timeout=PATIENCE,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired as late:
+                raise OSError(errno.ETIMEDOUT, f"ffmpeg took more than {PATIENCE} s") from late
             if done.returncode:
                 said = done.stderr.decode(errors="replace").strip()
                 raise OSError(errno.EIO, f"ffmpeg could not add the sound: {said[-200:]}")

@@ -178,13 +178,14 @@ def test_envs_of_a_batch_sound_as_alone(pool: int) -> None:
     assert ends and heard
 
 
-def test_episodes_from_a_pool_sound_as_ales_first_one() -> None:
+@pytest.mark.parametrize("game", ["space_invaders", "seaquest"])
+def test_episodes_from_a_pool_sound_as_ales_first_one(game: str) -> None:
     """As in an env that ale-py has just made, after as many no-ops."""
     options: dict[str, Any] = {"frameskip": 1, "repeat_action_probability": 0.0, "sound_obs": True}
     env = cule.AtariEnv(
-        "space_invaders", 8, "cpu", noop_max=60, reset_pool_size=2, use_fire_reset=False, **options
+        game, 8, "cpu", noop_max=60, reset_pool_size=2, use_fire_reset=False, **options
     )
-    alone = gymnasium.make("ALE/SpaceInvaders-v5", **options)
+    alone = gymnasium.make(f"ALE/{find_game(game).ale_id}", **options)
     for round_ in range(2):  # the second episode is no other than the first
         observed, infos = env.reset(seed=1)
         sounds, noops = [observed["sound"]], infos["episode_frame_number"].clone()

@@ -17,7 +17,7 @@ import cule
 from cule import play
 from cule.env.flights import Flights
 from cule.single_env import SingleAtariEnv
-from cule.wrappers.soundtrack import SAMPLE_RATE, Soundtrack
+from cule.wrappers.soundtrack import PATIENCE, SAMPLE_RATE
 
 OPTIONS: dict[str, Any] = {"device": "cpu", "sound_obs": True, "reset_pool_size": 2}
 
@@ -179,12 +179,43 @@ def test_ffmpeg_that_fails_leaves_the_old_file(
     env = cule.AtariEnv("pong", 1, **OPTIONS)
     film = cule.RecordVideo(env, path)
     film.reset(seed=1)
-    monkeypatch.setattr(Soundtrack, "_rate", -5, raising=False)
     with pytest.raises(ValueError, match=r"expected a video file that can be written"):
         monkeypatch.setattr("subprocess.run", lambda *_, **__: argparse.Namespace(
             returncode=1, stderr=b"broken"))  # fmt: skip
         film.close()
     assert path.read_bytes() == b"old"
+
+    def late(*_: Any, timeout: float, **__: Any) -> None:
+        raise subprocess.TimeoutExpired("ffmpeg", timeout)
+
+    film = cule.RecordVideo(env, path)
+    film.reset(seed=1)
+    monkeypatch.setattr("subprocess.run", late)
+    with pytest.raises(ValueError, match=rf"ffmpeg took more than {PATIENCE} s"):
+        film.close()
+    assert path.read_bytes() == b"old"
+
+
+def test_wrong_speeds_of_films_are_refused(tmp_path: Path) -> None:
+    env = cule.AtariEnv("pong", 1, **OPTIONS)
+    for fps in (float("nan"), float("inf"), 0):
+        with pytest.raises(ValueError, match=r"expected fps to be from 0\.01 to 100000, got"):
+            cule.RecordVideo(env, tmp_path / "film.mp4", fps=fps)
+    with pytest.raises(TypeError, match=r"expected fps to be a number, got"):
+        cule.RecordVideo(env, tmp_path / "film.mp4", fps="a")
+
+
+def test_frames_before_a_state_that_was_given_are_silent() -> None:
+    env = cule.AtariEnv("seaquest", 2, **OPTIONS | {"frameskip": 4})
+    env.reset(seed=1)
+    for step in range(40):
+        env.step(torch.tensor([step % 18, 17 - step % 18]))
+    before = env.get_sound()
+    assert (before != 128).any(-1).any(-1).all()
+    env.copy_state([0], [1])
+    after = env.get_sound()
+    assert torch.equal(after[0], before[0]) and torch.equal(after[1, -1], before[0, -1])
+    assert (after[1, :-1] == 128).all()
 
 
 def test_play_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ namespace {
 struct CheckedRam {
   uint8_t* bytes;
   TiaState* state;
+  uint8_t* sound = nullptr;  // nobody listens
   uint32_t get(uint32_t index) const { return check(index), bytes[index]; }
   void set(uint32_t index, uint32_t value) const {
     check(index), bytes[index] = static_cast<uint8_t>(value);
