@@ -20,6 +20,7 @@ from training_runs import ROOT, one_thread_each, options, processes, saved
 
 from cule import _core
 from cule.train.distributed import budgets, placement, slices
+from cule.train.distributed.gpu_lock import environment_with
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.instances import Instance
 from cule.train.layout import Layout
@@ -49,6 +50,7 @@ def driver(library, tmp_path, monkeypatch):
     for name in VARIABLES:
         monkeypatch.setenv(name, "")
         del os.environ[name]  # and afterwards it is as it was
+    monkeypatch.setattr(budgets, "_own", {})
     budgets.multiprocessors_of.cache_clear()
     yield ctypes.CDLL(str(own))
     budgets.multiprocessors_of.cache_clear()
@@ -95,8 +97,13 @@ def test_the_same_limits_again_are_no_mistake_after_cuda_has_begun(driver, servi
     budgets.limit(one, 0)
     assert given_by(driver) == 44
     budgets.limit(one, 0)
+
+
+def test_limits_are_of_the_layout_or_of_the_environment(driver, service, monkeypatch):
+    service()
+    monkeypatch.setenv(budgets.PERCENTAGE, "34")
     with pytest.raises(ValueError, match="in the layout or in its environment, got both: CUDA_MPS"):
-        budgets.limit(Instance(budget=66, memory=2), 0)
+        budgets.limit(Instance(budget=66), 0)
 
 
 def test_what_cuda_has_taken_up_cannot_be_limited(driver, service):
@@ -179,16 +186,46 @@ def on_gpus(monkeypatch, gpu):
 def test_each_process_has_its_limits_when_it_chooses_its_device(driver, service, on_gpus):
     service()
     layout = Layout.parse("2act:44:10GiB@1+learn@0")
+    assert placement.choose_place(layout, 0, 3, None).notes == ()
     place = placement.choose_place(layout, 1, 3, "cuda")
-    assert on_gpus == [("cuda:1", "34", "1=10240M")]
+    assert on_gpus == [("cuda:0", None, None), ("cuda:1", "34", "1=10240M")]
     assert place.notes == (
         "44 multiprocessors for this process; 44 were asked for",
         "1.0 GiB of memory for this process; 10 were asked for",
     )
-    for name in VARIABLES:
-        del os.environ[name]
-    assert placement.choose_place(layout, 0, 3, None).notes == ()
-    assert on_gpus[1:] == [("cuda:0", None, None)]
+
+
+@pytest.mark.parametrize(
+    ("layout", "got"),
+    [
+        ("together", "none"),
+        ("apart:44", "none"),
+        ("both:66:10GiB", f"{budgets.PERCENTAGE}=50, {budgets.MEMORY}=0=10240M"),
+        ("both:44", f"{budgets.PERCENTAGE}=34"),
+    ],
+)
+def test_a_process_keeps_its_limits_in_the_next_training(driver, service, on_gpus, layout, got):
+    service()
+    first = Layout.parse("both:44:10GiB")
+    placement.choose_place(first, 0, 1, "cuda")
+    assert given_by(driver) == 44
+    kept = f"{budgets.PERCENTAGE}=34, {budgets.MEMORY}=0=10240M"
+    with pytest.raises(
+        ValueError, match=f"to keep its limits {kept}, as CUDA has begun, got {got}$"
+    ):
+        placement.choose_place(Layout.parse(layout), 0, 1, "cuda")
+    placement.choose_place(first, 0, 1, "cuda")
+
+
+def test_limits_of_a_process_are_not_those_of_trainings_that_it_starts(
+    driver, service, monkeypatch
+):
+    service()
+    monkeypatch.setenv(budgets.MEMORY, "0=1024M")
+    assert environment_with([]).get(budgets.MEMORY) == "0=1024M"
+    monkeypatch.delenv(budgets.MEMORY)
+    budgets.limit(Instance(budget=44, memory=2), 0)
+    assert not {*VARIABLES} & environment_with([]).keys()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NoReturn
 
 import torch
 
@@ -34,6 +35,8 @@ GIB = 2**30
 GROUP = 8
 # CUDA's driver, and CUDA_ERROR_NOT_INITIALIZED.
 DRIVER, NOT_INITIALIZED = "libcuda.so.1", 3
+# The variables that this process has set for itself, and keeps, as CUDA reads them once.
+_own: dict[str, str] = {}
 # Prints a GPU's multiprocessors; 16 is CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT.
 _COUNT = """
 import ctypes, sys
@@ -58,7 +61,7 @@ def limit(one: Instance, number: int) -> None:
 
     Raises:
         ValueError: no service runs, or it limits all its clients; the GPU has no more than the
-            budget; CUDA has begun; or the environment has other limits.
+            budget; CUDA has begun; or the process or its environment has other limits.
     """
     _check_service()
     wanted = {}
@@ -75,10 +78,12 @@ def limit(one: Instance, number: int) -> None:
     present = {name: os.environ[name] for name in (PERCENTAGE, MEMORY) if name in os.environ}
     if present == wanted:
         return
+    if _own:
+        _refuse(_in_words(wanted))
     if present:
-        said = ", ".join(f"{name}={value}" for name, value in present.items())
         raise InvalidValue(
-            f"expected limits of a process in the layout or in its environment, got both: {said}"
+            "expected limits of a process in the layout or in its environment, got both: "
+            f"{_in_words(present)}"
         )
     if cuda_has_begun():
         raise InvalidValue(
@@ -86,6 +91,32 @@ def limit(one: Instance, number: int) -> None:
             "process, got it later"
         )
     os.environ.update(wanted)
+    _own.update(wanted)
+
+
+def no_limit() -> None:
+    """Checks that this process has not limited itself, for a training before.
+
+    Raises:
+        ValueError: it has.
+    """
+    if _own:
+        _refuse("none")
+
+
+def environment_without_limits() -> dict[str, str]:
+    """This process's environment for another training, without the limits that it set itself."""
+    return {name: value for name, value in os.environ.items() if name not in _own}
+
+
+def _refuse(wanted: str) -> NoReturn:
+    raise InvalidValue(
+        f"expected a process to keep its limits {_in_words(_own)}, as CUDA has begun, got {wanted}"
+    )
+
+
+def _in_words(limits: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in limits.items())
 
 
 def check_limits(one: Instance, device: torch.device) -> Iterator[str]:

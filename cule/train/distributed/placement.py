@@ -11,7 +11,7 @@ from cule import _core
 from cule.devices.device import find_device
 from cule.errors import InvalidValue
 from cule.train.devices import choose_device
-from cule.train.distributed.budgets import check_limits, limit
+from cule.train.distributed.budgets import check_limits, limit, no_limit
 from cule.train.distributed.ranks import check_machines, gpu_of
 from cule.train.distributed.slices import divided, take
 from cule.train.layout import Layout
@@ -46,7 +46,8 @@ def choose_place(layout: Layout, rank: int, size: int, name: str | None) -> Plac
     Raises:
         RuntimeError: the process may use more of its GPU than the layout says.
         ValueError: the layout is for another number of processes or for one machine, LOCAL_RANK is
-            not there, or a device does not exist or cannot be divided so.
+            not there, a device does not exist or cannot be divided so, or the process has limited
+            itself otherwise before.
     """
     one = layout.processes(size)[rank][0]
     check_machines(layout, rank, size)
@@ -59,6 +60,8 @@ def choose_place(layout: Layout, rank: int, size: int, name: str | None) -> Plac
             )
         return Place(device)
     limited = layout.limited and one.limited
+    if not limited:
+        no_limit()
     mig_slice = ""
     if limited or divided():
         number = _number(layout, rank, size, name)
