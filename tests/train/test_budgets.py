@@ -254,6 +254,17 @@ def test_layouts_that_are_searched_keep_the_limits(driver, service, on_gpus):
         joined.with_layout(Layout.apart(44))
 
 
+def test_limits_stay_on_their_gpus(driver, service, on_gpus):
+    service()
+    layout = Layout.parse("both:10GiB@0+both:10GiB@1")
+    device = placement.choose_place(layout, 0, 2, "cuda").device
+    joined = ProcessGroup(0, 2, device, layout)
+    with pytest.raises(ValueError, match="expected limits of processes to stay as they are in"):
+        joined.with_layout(Layout.parse("both:10GiB@1+both:10GiB@0"))
+    mixed = ProcessGroup(1, 2, device, Layout.parse("learn:44@0+act@1"))
+    assert mixed.with_layout(Layout.parse("learn:44@0+act@0")).device == GPU
+
+
 def test_budgets_are_for_gpus():
     words = ["-m", "examples.a2c_vtrace.train", "--device", "cpu", "--layout", "both:44"]
     done = warm.run(words)

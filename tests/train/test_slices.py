@@ -124,6 +124,28 @@ def test_a_slice_has_no_budget_and_is_kept_by_a_search(machine, monkeypatch):
         joined.with_layout(Layout.parse("act@1+learn@0"))
 
 
+@pytest.mark.parametrize("text", ["both@0", "together"])
+def test_a_single_process_keeps_its_slice_in_a_search(machine, monkeypatch, text):
+    machine()
+    monkeypatch.setattr(placement, "choose_device", torch.device)
+    layout = Layout.parse(text)
+    place = placement.choose_place(layout, 0, 1, None)
+    joined = ProcessGroup(0, 1, place.device, layout, mig_slice=place.mig_slice)
+    for same in (text, "together", "both@0", "apart:8"):
+        assert joined.with_layout(Layout.parse(same)).device == GPU
+    with pytest.raises(ValueError, match="to keep its MIG slice 0, as CUDA has begun, got 3"):
+        joined.with_layout(Layout.parse("both@3"))
+
+
+def test_a_slice_that_is_asked_for_by_its_number_stays(machine, monkeypatch):
+    machine()
+    monkeypatch.setattr(placement, "choose_device", torch.device)
+    layout = Layout.parse("both@0")
+    place = placement.choose_place(layout, 0, 1, "cuda:3")
+    joined = ProcessGroup(0, 1, place.device, layout, mig_slice=place.mig_slice)
+    assert joined.with_layout(layout).device == GPU and joined.mig_slice == "MIG-b0"
+
+
 def test_a_sweep_trains_on_slices(machine):
     machine()
     assert devices_of([0, 3], None) == ["cuda:0", "cuda:3"]

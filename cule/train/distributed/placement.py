@@ -98,7 +98,10 @@ def place_of_another(
             process would have other limits or another slice.
     """
     parts = [
-        [(one.budget, one.memory) if its.limited else () for one, *_ in its.processes(size)]
+        [
+            (one.device, one.budget, one.memory) if its.limited and one.limited else ()
+            for one, *_ in its.processes(size)
+        ]
         for its in (layout, before)
     ]
     if parts[0] != parts[1]:
@@ -108,8 +111,9 @@ def place_of_another(
         )
     check_machines(layout, rank, size)
     if on_slice:
-        if size > 1:
-            take(gpu_of(layout, rank, size))
+        # A single process may have one that its layout does not name.
+        if size > 1 or (layout != before and not layout.everywhere):
+            take(_number(layout, rank, size, None))
         return choose_device(str(device))
     return choose_device(_device_of(layout, rank, size, str(device)))
 
