@@ -16,11 +16,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from test_algorithms import PROGRAMS, TINY
 from training_runs import ROOT, one_thread_each, options, processes, saved
 
 from cule import _core
+from cule.errors import InvalidValue
+from cule.train import trainer
 from cule.train.distributed import budgets, placement, slices
-from cule.train.distributed.gpu_lock import environment_with
+from cule.train.distributed.gpu_lock import GPU_LOCKS, environment_with
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.instances import Instance
 from cule.train.layout import Layout
@@ -263,6 +266,29 @@ def test_limits_stay_on_their_gpus(driver, service, on_gpus):
         joined.with_layout(Layout.parse("both:10GiB@1+both:10GiB@0"))
     mixed = ProcessGroup(1, 2, device, Layout.parse("learn:44@0+act@1"))
     assert mixed.with_layout(Layout.parse("learn:44@0+act@0")).device == GPU
+
+
+@pytest.mark.parametrize(
+    ("layout", "sharing"), [("both:44", 1), ("both:10GiB", 3), ("together", 3), ("apart:44", 3)]
+)
+def test_trainings_of_a_sweep_do_not_divide_a_budget(monkeypatch, tmp_path, layout, sharing):
+    """CUDA counts only the multiprocessors of the budget."""
+    asked = []
+
+    def make(*args, sharing, **options):
+        asked.append(sharing)
+        raise InvalidValue("no envs")
+
+    monkeypatch.setattr(trainer, "make_envs", make)
+    monkeypatch.setattr(trainer, "split", lambda device, budget: None)
+    turns = environment_with([tmp_path / str(number) for number in range(3)])
+    monkeypatch.setenv(GPU_LOCKS, turns[GPU_LOCKS])
+    cpu = torch.device("cpu")
+    algorithm, kind, own = PROGRAMS["A2C+V-trace"]
+    args = kind(**{**TINY, **own, "lag": 1}).on(cpu)
+    with pytest.raises(ValueError, match="no envs"):
+        trainer.Trainer(algorithm, args, ProcessGroup(0, 1, cpu, Layout.parse(layout)))
+    assert asked == [sharing]
 
 
 def test_budgets_are_for_gpus():

@@ -158,6 +158,12 @@ class ProcessGroup:
         return actors.index(self.rank) if self.acts else len(actors) + self.rank
 
     @property
+    def has_budget(self) -> bool:
+        """Whether this process has a budget, so that CUDA counts only its multiprocessors."""
+        one = self.layout.processes(self.size)[self.rank][0]
+        return self.layout.limited and one.budget is not None
+
+    @property
     def decoupled(self) -> bool:
         """Whether some processes only act, and others only learn."""
         return self.layout.crosses
