@@ -61,9 +61,12 @@ def test_slices_are_those_that_the_process_may_see(machine, visible, found):
 
 
 def test_nothing_is_divided_without_slices_or_nvml(machine, monkeypatch):
-    for gpus, options in (({"GPU-a": None}, {}), ({}, {}), (DIVIDED, {"driver": False})):
+    for gpus, options in (
+        ({"GPU-a": None}, {}), ({}, {}), (DIVIDED, {"driver": False}), (DIVIDED, {"lost": "GPU-b"}),
+    ):  # fmt: skip
         machine(gpus, **options)
         assert slices.slices() == [] and slices.take(3) == ""
+        assert sys.modules["pynvml"].open == 0
     monkeypatch.setitem(sys.modules, "pynvml", None)  # an import fails
     assert slices.slices() == []
     assert slices.VISIBLE not in os.environ
@@ -84,9 +87,25 @@ def test_slices_that_cannot_be_taken(machine, monkeypatch):
     with pytest.raises(ValueError, match="of one of 4 MIG slices, counted from 0, got 4"):
         slices.take(4)
     monkeypatch.setattr(slices, "cuda_has_begun", lambda: True)
-    with pytest.raises(ValueError, match="its MIG slice before CUDA begins in it, got it later"):
+    told = "its MIG slice before CUDA begins in it, got it later"
+    with pytest.raises(ValueError, match=told):
+        slices.take(1)
+    machine(visible="1,0")  # the first is a whole GPU, of which CUDA shows nothing beside slices
+    with pytest.raises(ValueError, match=told):
         slices.take(0)
-    assert slices.VISIBLE not in os.environ
+    assert os.environ[slices.VISIBLE] == "1,0"
+
+
+@pytest.mark.parametrize(("visible", "name"), [("MIG-b0", "MIG-b0"), (None, "MIG-a0")])
+def test_the_slice_that_cuda_shows_can_be_taken_after_cuda_has_begun(
+    machine, monkeypatch, visible, name
+):
+    """A container or a job often has one slice, and a notebook may have asked torch for it."""
+    machine(visible=visible)
+    monkeypatch.setattr(slices, "cuda_has_begun", lambda: True)
+    assert slices.take(0) == name == os.environ[slices.VISIBLE]
+    with pytest.raises(ValueError, match="to keep its MIG slice 0, as CUDA has begun, got 1"):
+        slices.take(1)
 
 
 @pytest.mark.parametrize(
