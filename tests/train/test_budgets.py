@@ -54,9 +54,9 @@ def driver(library, tmp_path, monkeypatch):
         monkeypatch.setenv(name, "")
         del os.environ[name]  # and afterwards it is as it was
     monkeypatch.setattr(budgets, "_own", {})
-    budgets.multiprocessors_of.cache_clear()
+    budgets.size_of.cache_clear()
     yield ctypes.CDLL(str(own))
-    budgets.multiprocessors_of.cache_clear()
+    budgets.size_of.cache_clear()
 
 
 @pytest.fixture
@@ -81,11 +81,24 @@ def given_by(driver):
     return count.value
 
 
-@pytest.mark.parametrize("budget, given", [(8, 8), (40, 40), (44, 44), (66, 66), (131, 130)])
-def test_budget_is_what_the_process_gets(driver, service, budget, given):
+@pytest.mark.parametrize(
+    "budget, given",
+    [(1, 0), (8, 8), (11, 10), (40, 40), (41, 40), (44, 44), (66, 66), (97, 96), (131, 130)],
+)
+def test_budget_is_what_the_process_gets_or_a_little_less(driver, service, budget, given):
     service()
     budgets.limit(Instance(budget=budget), 0)
     assert given_by(driver) == given and budgets.MEMORY not in os.environ
+
+
+@pytest.mark.parametrize("every", [2, 20, 98, 100, 108, 114, 132, 148, 198])
+def test_no_budget_is_exceeded(every):
+    """Multiprocessors come in pairs, to which the driver rounds down."""
+    for budget in range(1, every):
+        percentage = budgets._percentage(budget, every)
+        assert 0 < percentage < 100
+        assert every * percentage // 200 * 2 <= budget
+        assert percentage == 99 or every * (percentage + 1) // 100 >= budget
 
 
 def test_memory_is_of_the_gpu_of_the_process(driver, service):
@@ -132,6 +145,11 @@ def test_what_cuda_has_taken_up_cannot_be_limited(driver, service):
          "to leave budgets to the layout, got its default_active_thread_percentage 50.0"),
         ('print("100.0")', Instance(budget=132), 0,
          "a budget below the 132 multiprocessors of cuda:0, got 132"),
+        ('print("100.0")', Instance(memory=80), 0,
+         "a limit of memory below the 80 GiB of cuda:0, got 80"),
+        ('print("100.0")', Instance(memory=1000), 0, "the 80 GiB of cuda:0, got 1000"),
+        ('print("100.0")', Instance(2, memory=8), 2,
+         "expected a GPU that CUDA calls cuda:2, got: cuDeviceGet failed with 101"),
         ('print("100.0")', Instance(2, budget=8), 2,
          "expected a GPU that CUDA calls cuda:2, got: cuDeviceGet failed with 101"),
     ],
@@ -159,9 +177,10 @@ def gpu(monkeypatch):
 @pytest.mark.parametrize(
     ("one", "given", "gib", "told"),
     [
-        (Instance(budget=44), 132, 1, "to give this process 44 multiprocessors of cuda:0, got 132"),
-        (Instance(budget=131), 132, 1, "to give this process 131 multiprocessors of cuda:0, got"),
-        (Instance(memory=2), 132, 79.5, "to give this process 2 GiB of cuda:0, got 79.5"),
+        (Instance(budget=44), 132, 1, "process at most 44 multiprocessors of cuda:0, got 132"),
+        (Instance(budget=44), 45, 1, "process at most 44 multiprocessors of cuda:0, got 45"),
+        (Instance(budget=131), 132, 1, "process at most 131 multiprocessors of cuda:0, got 132"),
+        (Instance(memory=2), 132, 79.5, "to give this process at most 2 GiB of cuda:0, got 79.5"),
     ],
 )
 def test_a_service_that_does_not_limit_is_a_sentence(driver, gpu, one, given, gib, told):
