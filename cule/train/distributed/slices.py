@@ -25,7 +25,19 @@ _taken: tuple[int, str] | None = None
 def slices() -> list[str]:
     """The names of all slices and whole GPUs that a process may see, by their numbers.
 
-    Nothing if no GPU is divided, nvidia-ml-py or the driver is missing, or it does not answer.
+    Nothing if no GPU is divided, or as `visible`.
+    """
+    found = visible()
+    return found if any(name.startswith("MIG-") for name in found) else []
+
+
+def visible() -> list[str]:
+    """The names of all that a process may see, divided or not.
+
+    NVML numbers GPUs by their places on the PCI bus, and so does CUDA with the variable
+    CUDA_DEVICE_ORDER=PCI_BUS_ID; else it begins with the fastest one.
+
+    Nothing if nvidia-ml-py or the driver is missing, or it does not answer.
     """
     try:
         import pynvml as nvml
@@ -34,12 +46,11 @@ def slices() -> list[str]:
     try:
         nvml.nvmlInit()
         try:
-            found = [*_visible(nvml)]
+            return [*_visible(nvml)]
         finally:
             nvml.nvmlShutdown()
     except nvml.NVMLError:
         return []
-    return found if any(name.startswith("MIG-") for name in found) else []
 
 
 def divided() -> bool:
@@ -48,7 +59,7 @@ def divided() -> bool:
 
 
 def _visible(nvml: Any) -> Iterator[str]:
-    """The names of what the environment lets this process see, in CUDA's order."""
+    """The names of what the environment lets this process see, in its order."""
     handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
     names = {nvml.nvmlDeviceGetUUID(handle): handle for handle in handles}
     for word in map(str.strip, os.environ.get(VISIBLE, ",".join(names)).split(",")):
