@@ -115,6 +115,18 @@ def test_the_same_limits_again_are_no_mistake_after_cuda_has_begun(driver, servi
     budgets.limit(one, 0)
 
 
+def test_what_the_environment_says_later_changes_no_limit(driver, service, monkeypatch):
+    service()
+    budgets.limit(Instance(budget=44), 0)
+    monkeypatch.setenv(budgets.PERCENTAGE, "50")
+    with pytest.raises(ValueError, match=r"keep its limits \w+=34, as CUDA has begun, got \w+=50$"):
+        budgets.limit(Instance(budget=66), 0)
+    monkeypatch.delenv(budgets.PERCENTAGE)
+    budgets.limit(Instance(budget=44), 0)
+    with pytest.raises(ValueError, match="as CUDA has begun, got none"):
+        budgets.no_limit()
+
+
 def test_limits_are_of_the_layout_or_of_the_environment(driver, service, monkeypatch):
     service()
     monkeypatch.setenv(budgets.PERCENTAGE, "34")

@@ -83,10 +83,10 @@ def limit(one: Instance, number: int) -> None:
             )
         wanted[MEMORY] = f"{number}={max(1, int(one.memory * 1024))}M"
     present = {name: os.environ[name] for name in (PERCENTAGE, MEMORY) if name in os.environ}
-    if present == wanted:
-        return
-    if _own:
+    if _own and wanted != _own:
         _refuse(_in_words(wanted))
+    if wanted in (present, _own):
+        return
     if present:
         raise InvalidValue(
             "expected limits of a process in the layout or in its environment, got both: "
