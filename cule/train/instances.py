@@ -32,10 +32,11 @@ class Instance:
             of the slice (distributed/slices.py).
         role: "act": it plays envs. "learn": it learns from what others play. "both": it plays envs,
             and learns from these.
-        budget: how many of the GPU's multiprocessors it uses, as the driver rounds it. In a process
-            with two instances these are its own, and the other one has all others
-            (distributed/sm_partition.py); in a process of its own it uses no more, though others
-            may use the same (distributed/budgets.py). None: all that are left.
+        budget: how many of the GPU's multiprocessors it uses. In a process with two instances
+            these are its own, as the driver rounds them, and the other one has all others
+            (distributed/sm_partition.py); in a process of its own it uses at most so many, as the
+            driver rounds down, though others may use the same (distributed/budgets.py). None: all
+            that are left.
         memory: GiB of the GPU's memory that its process may use at most; None: all there is.
 
     Raises:

@@ -23,7 +23,7 @@ from pathlib import Path
 from cule.errors import InvalidValue
 from cule.programs.command_line import exit_status_of
 from cule.train.distributed.budgets import CONTROL
-from cule.train.distributed.slices import VISIBLE
+from cule.train.distributed.slices import VISIBLE, visible
 from cule.train.run.stopper import Stopper
 
 # Seconds: how long the service may take to start, and to end; and between two looks.
@@ -45,9 +45,11 @@ def service() -> Iterator[dict[str, str]]:
         folder = Path(name)
         variables = {"CUDA_MPS_PIPE_DIRECTORY": name, "CUDA_MPS_LOG_DIRECTORY": name}
         environment = os.environ | variables
-        # A client's numbers are of the devices that its service sees.
         if chosen := [one for one in os.environ.get(VISIBLE, "").split(",") if one]:
-            variables[VISIBLE] = ",".join(map(str, range(len(chosen))))
+            if names := ",".join(visible()):
+                environment[VISIBLE] = variables[VISIBLE] = names
+            else:  # a client's numbers are of the devices that its service sees
+                variables[VISIBLE] = ",".join(map(str, range(len(chosen))))
         printed = folder / "printed"
         try:
             with printed.open("wb") as output:

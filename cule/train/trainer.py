@@ -187,7 +187,7 @@ class Trainer:
                 learning.check(num_envs)
                 envs = make_envs(
                     self.algorithm, learning, num_envs, self.device, alone=processes.layout.lags,
-                    sharing=self.sharing,
+                    sharing=1 if processes.has_budget else self.sharing,
                 )  # fmt: skip
                 collector = Collector(
                     envs, self.device, self.args.env_groups, self.args.rewards, seed=seed,

@@ -10,8 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from stand_ins.nvml import nvml_of
 from training_runs import ROOT
 
+from cule.train import mps
+from cule.train.distributed import slices
 from tests.support import warm
 
 # A stand-in for NVIDIA's program: -f serves, else a word from stdin ends what serves.
@@ -52,7 +55,7 @@ def controlled(tmp_path):
         program.write_text(STAND_IN.format(python=sys.executable, log=str(log), broken=broken))
         program.chmod(0o755)
         path = os.pathsep.join([str(program.parent), os.environ["PATH"]])
-        return {**os.environ, "PATH": path, "CUDA_VISIBLE_DEVICES": "3,5"}, log
+        return {**os.environ, "PATH": path, "CUDA_VISIBLE_DEVICES": "93,95"}, log
 
     return make
 
@@ -68,11 +71,33 @@ def test_service_is_there_for_a_command_and_ends_with_it(controlled):
         text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 3, done.stderr
-    assert log.read_text() == "serves 3,5\nends\n"
+    assert log.read_text() == "serves 93,95\nends\n"
     folder, devices = done.stdout.split()
     assert not Path(folder).exists()
     # The service has renumbered them.
     assert devices == "0,1"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "names"),
+    [
+        ("1", "GPU-b"), ("2", "MIG-c0"), ("MIG-c0", "MIG-c0"), ("1,0", "GPU-b,MIG-a0,MIG-a1"),
+        ("GPU-b", "GPU-b"),
+    ],
+)  # fmt: skip
+def test_devices_have_their_names_where_nvml_knows_them(controlled, monkeypatch, chosen, names):
+    """A number would mean another device to a client, which counts all of the machine's."""
+    environment, log = controlled()
+    gpus = {"GPU-a": ["MIG-a0", "MIG-a1"], "GPU-b": None, "GPU-c": ["MIG-c0"]}
+    monkeypatch.setitem(sys.modules, "pynvml", nvml_of(gpus))
+    monkeypatch.setenv("PATH", environment["PATH"])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    before = slices.slices()
+    with mps.service() as variables:
+        assert variables["CUDA_VISIBLE_DEVICES"] == names
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", names)
+        assert slices.slices() == before
+    assert log.read_text() == f"serves {names}\nends\n"
 
 
 def test_sigterm_ends_the_command_and_then_the_service(controlled):
@@ -85,7 +110,7 @@ def test_sigterm_ends_the_command_and_then_the_service(controlled):
     time.sleep(0.2)
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 5
-    assert log.read_text() == "serves 3,5\nends\n"
+    assert log.read_text() == "serves 93,95\nends\n"
 
 
 @pytest.mark.parametrize(

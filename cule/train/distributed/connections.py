@@ -34,7 +34,7 @@ class Connections:
 
     def __init__(self, processes: ProcessGroup):
         self.device, self.rank, self.bytes = processes.device, processes.rank, 0
-        self.divided = bool(processes.mig_slice)
+        self.divided = processes.divided
         self.places = processes.gather(_place(processes))
 
     def share_memory(self, rank: int) -> bool:
@@ -73,8 +73,8 @@ class Connections:
 
         Who sends an announced one does not wait for the other end, as NCCL does: its first message
         between two processes, and one that does not fit into its buffers, needs both at once, and
-        in one order with all others. So these go by way of the host, and so do all between MIG
-        slices, which NCCL does not connect.
+        in one order with all others. So these go by way of the host, and so do all where
+        any process has a MIG slice, which NCCL does not connect.
         """
         return HOST if announced or self.divided else self.device
 

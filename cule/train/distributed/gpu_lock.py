@@ -17,14 +17,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from cule.train.distributed.budgets import environment_without_limits
+
 # The environment's variable with a training's turns: a JSON list of files, any of which will do.
 GPU_LOCKS = "CULE_GPU_LOCKS"
 POLL = 0.02  # seconds between two attempts
 
 
 def environment_with(files: Sequence[Path]) -> dict[str, str]:
-    """This process's environment, for a training that has to wait for one of these turns."""
-    return os.environ | {GPU_LOCKS: json.dumps([str(file) for file in files])}
+    """An environment for a training in a new process that has to wait for one of these turns."""
+    return environment_without_limits() | {GPU_LOCKS: json.dumps([str(file) for file in files])}
 
 
 def _files_in(environment: Mapping[str, str]) -> list[Path]:

@@ -11,7 +11,7 @@ from cule import _core
 from cule.devices.device import find_device
 from cule.errors import InvalidValue
 from cule.train.devices import choose_device
-from cule.train.distributed.budgets import check_limits, limit
+from cule.train.distributed.budgets import check_limits, limit, no_limit
 from cule.train.distributed.ranks import check_machines, gpu_of
 from cule.train.distributed.slices import divided, take
 from cule.train.layout import Layout
@@ -46,7 +46,8 @@ def choose_place(layout: Layout, rank: int, size: int, name: str | None) -> Plac
     Raises:
         RuntimeError: the process may use more of its GPU than the layout says.
         ValueError: the layout is for another number of processes or for one machine, LOCAL_RANK is
-            not there, or a device does not exist or cannot be divided so.
+            not there, a device does not exist or cannot be divided so, or the process has limited
+            itself otherwise before.
     """
     one = layout.processes(size)[rank][0]
     check_machines(layout, rank, size)
@@ -59,6 +60,8 @@ def choose_place(layout: Layout, rank: int, size: int, name: str | None) -> Plac
             )
         return Place(device)
     limited = layout.limited and one.limited
+    if not limited:
+        no_limit()
     mig_slice = ""
     if limited or divided():
         number = _number(layout, rank, size, name)
@@ -95,7 +98,10 @@ def place_of_another(
             process would have other limits or another slice.
     """
     parts = [
-        [(one.budget, one.memory) if its.limited else () for one, *_ in its.processes(size)]
+        [
+            (one.device, one.budget, one.memory) if its.limited and one.limited else ()
+            for one, *_ in its.processes(size)
+        ]
         for its in (layout, before)
     ]
     if parts[0] != parts[1]:
@@ -105,8 +111,9 @@ def place_of_another(
         )
     check_machines(layout, rank, size)
     if on_slice:
-        if size > 1:
-            take(gpu_of(layout, rank, size))
+        # A single process may have one that its layout does not name.
+        if size > 1 or (layout != before and not layout.everywhere):
+            take(_number(layout, rank, size, None))
         return choose_device(str(device))
     return choose_device(_device_of(layout, rank, size, str(device)))
 

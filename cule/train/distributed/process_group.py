@@ -44,6 +44,7 @@ class ProcessGroup:
         far: the processes that do not see the run's folder, which is process 0's; see `claimed`.
         prefix: that of the processes' part of torch's store.
         mig_slice: the name of the MIG slice that this process has alone; "": no GPU is divided.
+        divided: whether any of the processes has one.
         notes: what this process may use of its GPU, in words.
     """
 
@@ -55,6 +56,7 @@ class ProcessGroup:
     far: tuple[int, ...] = ()
     prefix: str = ""
     mig_slice: str = ""
+    divided: bool = False
     notes: tuple[str, ...] = ()
 
     @staticmethod
@@ -93,10 +95,12 @@ class ProcessGroup:
                 "cpu:gloo,cuda:nccl" if found[0].device.type == "cuda" else "gloo",
                 store=store, rank=rank, world_size=size, timeout=_timeout,
             )  # fmt: skip
-        return ProcessGroup(
+        joined = ProcessGroup(
             rank, size, found[0].device, layout, timeout, prefix=prefix,
             mig_slice=found[0].mig_slice, notes=found[0].notes,
         )  # fmt: skip
+        # Machines may differ, and all have to choose the same ways to each other.
+        return replace(joined, divided=joined.any(bool(joined.mig_slice)))
 
     def with_layout(self, layout: Layout) -> ProcessGroup:
         """The same processes with another layout, on the GPUs that it gives them.
@@ -156,6 +160,12 @@ class ProcessGroup:
         """This process's number among those that act, and then those that only learn."""
         actors = self.ranks("act")
         return actors.index(self.rank) if self.acts else len(actors) + self.rank
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether this process has a budget, so that CUDA counts only its multiprocessors."""
+        one = self.layout.processes(self.size)[self.rank][0]
+        return self.layout.limited and one.budget is not None
 
     @property
     def decoupled(self) -> bool:

@@ -103,7 +103,7 @@ def strategy_of(processes: ProcessGroup, wanted: Strategy | None) -> Strategy | 
             "expected reduction multi-ring with equally many processes that learn on each GPU, and "
             f"at most as many as there are GPUs, got {', '.join(map(str, each))}"
         )
-    if processes.mig_slice and len(mapping) > 1:
+    if processes.divided and len(mapping) > 1:
         if wanted not in (None, "multi-process"):
             raise InvalidValue(
                 "expected reduction multi-process between MIG slices, which NCCL does not connect, "

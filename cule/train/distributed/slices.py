@@ -25,7 +25,19 @@ _taken: tuple[int, str] | None = None
 def slices() -> list[str]:
     """The names of all slices and whole GPUs that a process may see, by their numbers.
 
-    Nothing if no GPU is divided, or nvidia-ml-py or the driver is missing.
+    Nothing if no GPU is divided, or as `visible`.
+    """
+    found = visible()
+    return found if any(name.startswith("MIG-") for name in found) else []
+
+
+def visible() -> list[str]:
+    """The names of all that a process may see, divided or not.
+
+    NVML numbers GPUs by their places on the PCI bus, and so does CUDA with the variable
+    CUDA_DEVICE_ORDER=PCI_BUS_ID; else it begins with the fastest one.
+
+    Nothing if nvidia-ml-py or the driver is missing, or it does not answer.
     """
     try:
         import pynvml as nvml
@@ -33,13 +45,12 @@ def slices() -> list[str]:
         return []
     try:
         nvml.nvmlInit()
+        try:
+            return [*_visible(nvml)]
+        finally:
+            nvml.nvmlShutdown()
     except nvml.NVMLError:
         return []
-    try:
-        found = [*_visible(nvml)]
-    finally:
-        nvml.nvmlShutdown()
-    return found if any(name.startswith("MIG-") for name in found) else []
 
 
 def divided() -> bool:
@@ -48,7 +59,7 @@ def divided() -> bool:
 
 
 def _visible(nvml: Any) -> Iterator[str]:
-    """The names of what the environment lets this process see, in CUDA's order."""
+    """The names of what the environment lets this process see, in its order."""
     handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
     names = {nvml.nvmlDeviceGetUUID(handle): handle for handle in handles}
     for word in map(str.strip, os.environ.get(VISIBLE, ",".join(names)).split(",")):
@@ -84,6 +95,8 @@ def _parts(nvml: Any, name: str, handle: Any) -> Iterator[str]:
 def take(number: int) -> str:
     """Makes a slice the only GPU that this process sees, before CUDA begins in it.
 
+    The first slice may be taken later, too, as CUDA shows it anyway.
+
     Args:
         number: that of the slice, counted over all GPUs.
 
@@ -91,7 +104,8 @@ def take(number: int) -> str:
         Its name; "" where no GPU is divided, and nothing was changed.
 
     Raises:
-        ValueError: there is no such slice, this process has another one, or CUDA has begun.
+        ValueError: there is no such slice, this process has another one, or CUDA has begun and
+            shows another one.
     """
     global _taken
     if _taken is not None:
@@ -108,7 +122,9 @@ def take(number: int) -> str:
         raise InvalidValue(
             f"expected the number of one of {len(found)} MIG slices, counted from 0, got {number}"
         )
-    if cuda_has_begun():
+    # CUDA shows the first slice to a process that has not chosen.
+    shown = number == 0 and found[0].startswith("MIG-")
+    if not shown and cuda_has_begun():
         raise InvalidValue(
             "expected a process to choose its MIG slice before CUDA begins in it, got it later"
         )

@@ -60,7 +60,7 @@ def make_envs(
         num_envs: how many envs this process plays.
         device: the device of the observations.
         alone: nothing learns on the multiprocessors that act, whatever the lag.
-        sharing: how many trainings train on the device at the same time.
+        sharing: among how many trainings the multiprocessors that CUDA counts are divided.
 
     Raises:
         ValueError: there is no such game or emulator, or a setting does not fit it or the envs.

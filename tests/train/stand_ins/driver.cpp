@@ -1,9 +1,11 @@
-// A stand-in for CUDA's driver, of a GPU with 132 multiprocessors whose process is a client of the
+// A stand-in for CUDA's driver, of a GPU with 132 multiprocessors and 80 GiB whose process is a client of the
 // Multi-Process Service: the limit that the environment has when cuInit is called holds from then on,
 // rounded down to pairs.
+#include <cstddef>
 #include <cstdlib>
 
 namespace {
+constexpr std::size_t kBytes = std::size_t{80} << 30;
 constexpr int kMultiprocessors = 132, kNotInitialized = 3, kInvalidDevice = 101;
 bool initialized = false;
 int given = kMultiprocessors;
@@ -25,6 +27,11 @@ __attribute__((visibility("default"))) int cuDeviceGetCount(int* count) {
 __attribute__((visibility("default"))) int cuDeviceGet(int* device, int number) {
   *device = number;
   return number < 2 ? 0 : kInvalidDevice;
+}
+
+__attribute__((visibility("default"))) int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
+  *bytes = kBytes;
+  return initialized ? 0 : kNotInitialized;
 }
 
 __attribute__((visibility("default"))) int cuDeviceGetAttribute(int* value, int attribute, int) {

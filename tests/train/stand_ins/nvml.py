@@ -9,8 +9,10 @@ class NVMLError(Exception):
     """What NVML raises."""
 
 
-def nvml_of(gpus: dict[str, list[str] | None], *, driver: bool = True) -> ModuleType:
-    """The module, for a machine with these GPUs."""
+def nvml_of(
+    gpus: dict[str, list[str] | None], *, driver: bool = True, lost: str = ""
+) -> ModuleType:
+    """The module, for a machine with these GPUs, of which one may be lost."""
 
     class Module(ModuleType):
         NVMLError = NVMLError
@@ -29,6 +31,8 @@ def nvml_of(gpus: dict[str, list[str] | None], *, driver: bool = True) -> Module
             return len(gpus)
 
         def nvmlDeviceGetHandleByIndex(self, index):
+            if [*gpus][index] == lost:
+                raise NVMLError("GPU is lost")
             return [*gpus][index]
 
         def nvmlDeviceGetUUID(self, handle):
