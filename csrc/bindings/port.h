@@ -84,10 +84,12 @@ class Port {
 
   // Waits for a call that is being played. Later ones are refused.
   void close() {
-    if (getpid() != process_) return;  // a fork has none of the threads that could play
     const std::lock_guard<std::mutex> turn(turn_);
     closed_ = true;
   }
+
+  // A fork has none of the threads that could play, but may have a mutex that one of them held.
+  bool is_of_this_process() const { return getpid() == process_; }
 
  private:
   static std::vector<PortArray> find(const std::vector<BatchArray>& arrays,
@@ -105,7 +107,7 @@ class Port {
   void expect_usable(const PortCall& call) const {
     if (closed_)
       throw std::runtime_error("expected an open env, got a compiled program's call after close()");
-    if (getpid() != process_)
+    if (!is_of_this_process())
       throw std::runtime_error("expected a compiled program in the process that made the env, got "
                                "one in a fork of it");
     if (call.device != use_.device)
@@ -311,6 +313,7 @@ class OwnedPort {
 
   uint64_t number() const { return number_; }
   void close() {
+    if (!port_->is_of_this_process()) return;
     OpenPorts::all().remove(number_);
     pybind11::gil_scoped_release release;
     port_->close();

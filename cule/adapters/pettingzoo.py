@@ -29,6 +29,7 @@ _RESERVED = {
     "max_num_frames_per_episode": "max_cycles counts steps",
     "num_envs": "it has one console",
     "output": "it gives arrays",
+    "sound_obs": "its observations have no sound",
 }
 _OF_IMAGES = dict.fromkeys(
     ("img_height", "img_width", "grayscale", "stack_num", "maxpool"),
@@ -52,14 +53,32 @@ def _meaning(name: Any, num_players: int | None, mode: int | None) -> dict[str, 
     """
     if not isinstance(name, str):
         raise InvalidType(f"expected the name of a game, such as 'pong_v3', got {shown(name)}")
+    if num_players is not None:
+        num_players = arguments.one_of("num_players", num_players, (1, 2, 4))
     if name not in PETTINGZOO_NAMES:
-        return {"game": name, "num_players": num_players or 2, "mode": mode}
+        return {
+            "game": name,
+            "num_players": 2 if num_players is None else num_players,
+            "mode": mode,
+        }
     game, modes = PETTINGZOO_NAMES[name]
-    players = num_players or next(iter(modes))
+    players = next(iter(modes)) if num_players is None else num_players
     if mode is None and players not in modes:
         listed = " or ".join(map(str, modes))
         raise InvalidValue(f"expected num_players={listed} for {name!r}, got {shown(num_players)}")
     return {"game": game, "num_players": players, "mode": modes[players] if mode is None else mode}
+
+
+def _plain_action(agent: str, value: Any) -> int:
+    """An agent's action as a plain integer.
+
+    Raises:
+        TypeError: it is none.
+    """
+    number = arguments.on_host(f"the action of {agent}", value)
+    if number.ndim or number.dtype.kind not in "iu":
+        raise InvalidType(f"expected the action of {agent} to be an integer, got {shown(value)}")
+    return int(number)
 
 
 def parallel_env(
@@ -87,8 +106,8 @@ def parallel_env(
             shows it in a window, which needs `pip install pygame`.
         device: as AtariEnv's, but by default the CPU, where a single console is fastest.
         **options: AtariEnv's other keywords, except autoreset_mode, max_num_frames_per_episode,
-            num_envs and output. By default frameskip=1, noop_max=0, use_fire_reset=False,
-            reward_clipping=False and reset_pool_size=0.
+            num_envs, output and sound_obs. By default frameskip=1, noop_max=0,
+            use_fire_reset=False, reward_clipping=False and reset_pool_size=0.
 
     Raises:
         TypeError, ValueError: as AtariEnv's, or there is no such name.
@@ -127,18 +146,18 @@ class AtariParallelEnv(ParallelEnv):
         self.max_cycles = arguments.integer("max_cycles", max_cycles)
         if obs_type != "image":  # AtariEnv's observations are not used: they are as small as can be
             options |= {"img_height": 1, "img_width": 1, "stack_num": 1, "maxpool": False}
-        self.metadata = {
-            "name": name,
-            "render_modes": ["human", "rgb_array"],
-            "render_fps": max(1, FRAMES_PER_SECOND // options["frameskip"]),
-            "is_parallelizable": True,
-        }
         self.atari = AtariEnv(
             num_envs=1, device=device, output="numpy", autoreset_mode="disabled",
             obs_type="ram" if obs_type == "ram" else "image",
             render_mode="human" if render_mode == "human" else None,
             max_num_frames_per_episode=arguments.MOST, **options,
         )  # fmt: skip
+        self.metadata = {
+            "name": name,
+            "render_modes": ["human", "rgb_array"],
+            "render_fps": max(1, FRAMES_PER_SECOND // options["frameskip"]),
+            "is_parallelizable": True,
+        }
         self.possible_agents = list(AGENTS[: self.atari.num_players])
         self.agents: list[str] = []
         self._steps = 0
@@ -222,7 +241,7 @@ class AtariParallelEnv(ParallelEnv):
                 f"expected actions by the names of agents that play ({', '.join(self.agents)}), "
                 f"got {shown(actions)}"
             )
-        chosen = [[int(actions.get(agent, 0)) for agent in self.possible_agents]]
+        chosen = [[_plain_action(agent, actions.get(agent, 0)) for agent in self.possible_agents]]
         observations, rewards, terminated, _, infos = self.atari.step(chosen)
         self._steps += 1
         cut_off, over = self._steps >= self.max_cycles, bool(terminated[0])

@@ -57,7 +57,7 @@ class AtariVecEnv(VecEnv):
         device: as AtariEnv's. stable-baselines3 works with arrays, so what a GPU plays is copied to
             the host.
         **options: AtariEnv's other keywords, except autoreset_mode, batch_size, num_players,
-            output and render_mode; `obs_type` is "image".
+            output, render_mode and sound_obs; `obs_type` is "image".
 
     Raises:
         TypeError, ValueError: as AtariEnv's.

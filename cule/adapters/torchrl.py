@@ -34,8 +34,8 @@ class AtariTorchRLEnv(EnvBase):
         game: as AtariEnv's.
         num_envs: how many consoles.
         device: as AtariEnv's.
-        **options: AtariEnv's other keywords, except autoreset_mode, batch_size, num_players and
-            output: TorchRL resets envs that are done, and steps all.
+        **options: AtariEnv's other keywords, except autoreset_mode, batch_size, num_players,
+            output and sound_obs: TorchRL resets envs that are done, and steps all.
 
     Raises:
         TypeError, ValueError: as AtariEnv's.

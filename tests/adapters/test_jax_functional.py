@@ -217,7 +217,10 @@ def test_wrong_arguments_are_refused(pong: tuple[Atari, EnvParams]) -> None:
     _, state = env.reset(key, params)
     with pytest.raises(PROBLEMS, match="expected actions from 0 to 5, got values"):
         jax.block_until_ready(env.step(key, state, 6))
-    for action in (1.0, jnp.zeros(2, int)):
+    for wide in (2**32 + 1, np.int64(2**32 + 1), np.uint64(2**32)):
+        with pytest.raises(PROBLEMS, match="expected actions from 0 to 5, got values"):
+            jax.block_until_ready(env.step(key, state, wide))
+    for action in (1.0, True, jnp.zeros(2, int)):
         with pytest.raises(TypeError, match="expected action to be an integer, got"):
             env.step(key, state, action)
     with pytest.raises(TypeError, match=r"expected a State of reset\(\) or step\(\), got"):
@@ -231,6 +234,9 @@ def test_wrong_arguments_are_refused(pong: tuple[Atari, EnvParams]) -> None:
         env.reset(key, colored[1])
     with pytest.raises(TypeError, match=r"expected no num_envs for make, as jax\.vmap makes"):
         make("pong", "cpu", num_envs=4)
+    for options, reason in (({"num_players": 2}, "it has"), ({"sound_obs": True}, "its obs")):
+        with pytest.raises(TypeError, match=f"expected no .* for make, as {reason}.*, got"):
+            make("pong", "cpu", **options)
     with pytest.raises(TypeError, match="expected a keyword of AtariEnv, got 'framskip'"):
         make("pong", "cpu", framskip=4)
 

@@ -40,7 +40,8 @@ def test_advantages_are_those_worked_out_by_hand() -> None:
             assert abs(float(found[at, env]) - total) < 1e-5
 
 
-def test_training_in_one_program_learns_and_repeats(capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_in_one_program_moves_all_weights_and_repeats() -> None:
+    """Whether it learns is seen on a GPU: test_pong_is_learned_on_a_gpu."""
     s = Settings(device="cpu", num_envs=2, num_steps=4, minibatch_size=4, total_frames=64, epochs=1)
     with make(s.game, s.device, num_threads=1)[0] as env:
         train = jax.jit(make_train(env, env.default_params, s))

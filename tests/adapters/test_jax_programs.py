@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import weakref
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 
+from cule import arguments
 from cule.adapters.jax import AtariJaxEnv, handler, traced
 from cule.errors import Failed
 from tests.support.waiting import repeat_until, wait_for
@@ -130,6 +136,68 @@ def test_seeds_of_any_width_are_those_of_envs() -> None:
         traced._seeds(jnp.zeros(3), None, 3)
 
 
+def outcome(call: Any) -> Any:
+    """What a call returns, or the error that it raises."""
+    try:
+        return jax.block_until_ready(call())
+    except (TypeError, ValueError) as problem:
+        return type(problem), str(problem)
+
+
+@pytest.mark.usefixtures("arrays_on_cpu")
+def test_numbers_that_are_too_wide_for_jax_mean_what_they_mean_to_envs() -> None:
+    with (
+        AtariJaxEnv("pong", 2, "cpu", **OPTIONS) as env,
+        AtariJaxEnv("pong", 2, "cpu", **OPTIONS) as plain,
+    ):
+        handle, reset, step = env.xla()
+        for seed in (np.array([2**33 + 7, 2**40 + 5]), [2**40, 3], 2**63 - 2, np.array(2**35)):
+            compare(reset(handle, seed=seed)[1], plain.reset(seed=seed))
+            records, wanted = (one.env.engine.tensors["records"] for one in (env, plain))
+            np.testing.assert_array_equal(records, wanted)
+        masked = np.ma.masked_array([0, 1], [True, False])
+        for wrong in (2**63 - 1, [2**63, 0], [2**70, 0], [0, -1], np.zeros(3, int), True, masked):
+            refused = outcome(lambda wrong=wrong: reset(handle, seed=wrong))
+            assert refused == outcome(lambda wrong=wrong: plain.reset(seed=wrong))
+            assert refused[1].startswith("expected seed")
+        for wrong in (np.array([2**32, 0]), [0, 2**32 + 1], [-(2**32), 0], [2**70, 0], masked):
+            refused = outcome(lambda wrong=wrong: step(handle, wrong))
+            assert refused == outcome(lambda wrong=wrong: plain.step(wrong))
+            assert refused[1].startswith("expected actions")
+        with pytest.raises(TypeError, match="expected reset_mask without a mask of NumPy's"):
+            reset(handle, reset_mask=masked.astype(bool))
+        # Lists of what JAX has made are JAX's.
+        compare(jax.jit(lambda one: step(handle, [one, 0])[1])(3), plain.step([3, 0]))
+
+
+@pytest.mark.usefixtures("arrays_on_cpu")
+def test_first_seeds_live_as_long_as_the_envs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled program may outlive the object that made its functions."""
+    made: list[weakref.ref[torch.Tensor]] = []
+
+    def seeds(*given: Any) -> torch.Tensor:
+        tensor = arguments.seeds(*given)
+        made.append(weakref.ref(tensor))
+        return tensor
+
+    env = AtariJaxEnv("pong", 2, "cpu", seed=4, **OPTIONS)
+    with monkeypatch.context() as watched:
+        watched.setattr(traced, "arguments", SimpleNamespace(**vars(arguments) | {"seeds": seeds}))
+        handle, reset, step = env.xla()
+    (first,) = made
+    program = jax.jit(partial(reset)).lower(handle).compile()
+    atari, functions = env.env, weakref.ref(env._traced)
+    del env, reset, step
+    jax.clear_caches(), gc.collect()
+    assert functions() is None and first() is not None
+    with AtariJaxEnv("pong", 2, "cpu", **OPTIONS) as plain:
+        compare(program(handle)[1], plain.reset(seed=4))
+    atari.close()
+    del atari
+    gc.collect()
+    assert first() is None
+
+
 @pytest.mark.usefixtures("arrays_on_cpu")
 def test_wrong_calls_of_programs_are_refused() -> None:
     env = AtariJaxEnv("pong", 2, "cpu", seed=4, **OPTIONS)
@@ -211,7 +279,7 @@ def test_program_ends_when_its_env_is_used_by_another(end: str) -> None:
 
     frames = env.env.engine.tensors["frame_numbers"]
     before = int(frames[0])
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     wait_for(lambda: int(frames[0]) > before)
     for _ in repeat_until(lambda: not thread.is_alive()):
@@ -257,6 +325,14 @@ def test_handlers_are_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPatch
             Failed, match=r"expected a C\+\+ compiler for calls from JAX's programs"
         ):
             handler._library()
+    # A file of another machine, where it loads.
+    monkeypatch.setattr(handler, "_compiled", lambda: made)
+    handler._FILE.write(kept, lambda file: file.write(b"none that loads"))
+    assert handler._loaded().cule_connect and handler._library() == made
+    handler._FILE.write(kept, lambda file: file.write(b"none that loads"))
+    monkeypatch.setattr(handler, "_compiled", lambda: b"another that does not")
+    with pytest.raises(Failed, match="expected the compiled calls from JAX's programs to load, g"):
+        handler._loaded()
 
 
 # On a GPU -----------------------------------------------------------------------------------------

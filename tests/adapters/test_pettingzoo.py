@@ -132,6 +132,9 @@ def test_many_consoles_play_as_atari_envs_do(device: str) -> None:
         (lambda: VectorParallelEnv("pong", 1, num_players=1), "2 or 4 for VectorParallelEnv, got"),
         (lambda: VectorParallelEnv("pong_v3", 1, "cpu").step({"first_0": 0}), "of all agents"),
         (lambda: parallel_env("pong", obs_type="rgb"), "expected obs_type to be"),
+        (lambda: parallel_env("pong", num_players=0), "expected num_players to be at least 1, got"),
+        (lambda: parallel_env("pong_v3", num_players=0), "num_players to be at least 1, got 0"),
+        (lambda: parallel_env("pong_v3", frameskip=0), "expected frameskip to be at least 1, got"),
     ],
 )
 def test_what_is_not_there_is_refused(make: Any, message: str) -> None:
@@ -142,7 +145,29 @@ def test_what_is_not_there_is_refused(make: Any, message: str) -> None:
 def test_keywords_that_the_adapter_sets_are_refused() -> None:
     with pytest.raises(TypeError, match="expected no stack_num for parallel_env, as obs_type"):
         parallel_env("pong", stack_num=4)
+    for obs_type in ("rgb_image", "ram", "image"):
+        with pytest.raises(TypeError, match="expected no sound_obs for parallel_env, as its obs"):
+            parallel_env("pong_v3", obs_type=obs_type, sound_obs=True)
     with pytest.raises(TypeError, match="expected no output for VectorParallelEnv, as it gives"):
         VectorParallelEnv("pong", 1, output="numpy")
     with pytest.raises(TypeError, match="expected the name of a game, such as 'pong_v3', got 3"):
         parallel_env(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected frameskip to be an integer, got '4'"):
+        parallel_env("pong_v3", frameskip="4")
+    with pytest.raises(TypeError, match=r"expected num_players to be an integer, got \[2\]"):
+        parallel_env("pong_v3", num_players=[2])  # type: ignore[arg-type]
+
+
+def test_actions_that_are_no_integers_are_refused() -> None:
+    env = parallel_env("pong_v3", obs_type="ram")
+    env.reset(seed=1)
+    for action in (2.9, True, np.bool_(1), torch.tensor(1.5), np.array([1])):
+        with pytest.raises(TypeError, match="expected the action of first_0 to be an integer, got"):
+            env.step({"first_0": action, "second_0": 0})
+    for wrong in ("2", None, 2**70):
+        with pytest.raises(TypeError, match="expected the action of second_0 to be an array of nu"):
+            env.step({"second_0": wrong})
+    with pytest.raises(ValueError, match="expected actions from 0 to 5, got values from 0 to 6"):
+        env.step({"first_0": 6})
+    for right in (2, np.uint8(2), np.array(2), torch.tensor(2)):
+        env.step({"first_0": right, "second_0": 0})

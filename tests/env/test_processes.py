@@ -85,6 +85,47 @@ def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
     assert lines[len(refused) :] == ["child played", "child ended with 5", "parent played"]
 
 
+def test_forked_child_closes_a_port_that_programs_were_using() -> None:
+    """The threads of programs, which look up ports at any time, do not exist in it."""
+    printed = run("""
+        import ctypes, os, signal, threading, cule
+        from cule import _core
+        from tests.support.waiting import repeat_until
+        env = cule.AtariEnv("pong", 1, device="cpu", num_threads=1, reset_pool_size=1)
+        port = _core.Port(
+            env.engine.backend, env.engine.batch, env.consoles.guard, ["actions"],
+            ["observations"], ["observations"], False, -1, 6,
+        )
+        play = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_char_p, ctypes.c_char_p)(_core.PLAY_CALL)
+        ended = threading.Event()
+
+        def program():
+            call, problem = bytes(128), ctypes.create_string_buffer(512)
+            while not ended.is_set():
+                play(call, problem)  # of a port that there is not
+
+        threads = [threading.Thread(target=program, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(20):
+            child = os.fork()
+            if not child:
+                port.close()
+                os._exit(0)
+            try:
+                for _ in repeat_until(lambda: os.waitpid(child, os.WNOHANG)[0], seconds=20):
+                    pass
+            except BaseException:
+                os.kill(child, signal.SIGKILL)
+                raise
+        ended.set()
+        for thread in threads:
+            thread.join()
+        print("all children ended")
+    """)
+    assert printed == "all children ended\n"
+
+
 def test_views_of_an_env_are_refused_after_its_end() -> None:
     env = make()
     env.reset(seed=0)

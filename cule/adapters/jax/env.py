@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from cule.adapters.jax.traced import Traced
-from cule.arguments import array
+from cule.adapters.jax.traced import Traced, plain_seed
 from cule.env.keywords import refuse
 from cule.errors import InvalidType, InvalidValue
 from cule.vector_env import AtariEnv
@@ -37,14 +36,6 @@ def to_jax(tensor: torch.Tensor) -> jax.Array:
 def to_torch(array: jax.Array) -> torch.Tensor:
     """An array's memory as a tensor on the same device."""
     return torch.from_dlpack(array)
-
-
-def _plain_seed(seed: Any) -> Any:
-    """A seed as AtariEnv takes it: in JAX and numpy a single number may be an array."""
-    if not isinstance(seed, (jax.Array, np.ndarray)):
-        return seed
-    plain = array("seed", seed)
-    return plain if plain.ndim else plain.item()
 
 
 def _refuse_tracing(what: str, *values: Any) -> None:
@@ -145,7 +136,7 @@ class AtariJaxEnv:
         _refuse_tracing("reset", seed, mask, jnp.zeros(()))
         if isinstance(mask, jax.Array):
             options = {**(options or {}), "reset_mask": np.asarray(mask)}
-        observations, info = self.env.reset(seed=_plain_seed(seed), options=options)
+        observations, info = self.env.reset(seed=plain_seed(seed), options=options)
         return to_jax(observations), self._info(info)
 
     def step(

@@ -27,7 +27,7 @@ from gymnasium.spaces import Discrete
 from cule import _core
 from cule.adapters.jax.batches import Batch
 from cule.adapters.jax.handler import register
-from cule.adapters.jax.traced import as_int32
+from cule.adapters.jax.traced import as_array, as_int32
 from cule.console import action_numbers
 from cule.env import settings
 from cule.env.keywords import refuse
@@ -39,6 +39,7 @@ from cule.vector_env import AtariEnv
 
 _RESERVED = {
     "num_envs": "jax.vmap makes the batch",
+    "num_players": "it has one player",
     "autoreset_mode": "a step that ends an episode begins the next one",
     "batch_size": "it steps all envs",
     "continuous": "its actions are numbers",
@@ -48,6 +49,7 @@ _RESERVED = {
     "render_mode": "it draws nothing",
     "reset_pool_size": "a state starts from one of a pool of fixed size",
     "seed": "its random numbers come from keys",
+    "sound_obs": "its observations have no sound",
 }
 # The entries of a step's info, by the names of the batch's arrays.
 _ENTRIES = {
@@ -254,13 +256,13 @@ class Atari:
         """
         self._check(params)
         self._check_state(state)
-        action = jnp.asarray(action)
-        if not jnp.issubdtype(action.dtype, jnp.integer) or action.shape:
+        given = as_array("action", action)
+        if not jnp.issubdtype(given.dtype, jnp.integer) or given.shape:
             raise InvalidType(
-                f"expected action to be an integer, got {action.dtype} of shape {action.shape}: "
+                f"expected action to be an integer, got {given.dtype} of shape {given.shape}: "
                 "jax.vmap steps many envs"
             )
-        results = self._step(_bits(key), as_int32(action), _arrays_of(state))
+        results = self._step(_bits(key), as_int32(given), _arrays_of(state))
         after = _state_of(results)
         info = {key: results[name] for key, name in _ENTRIES.items() if name in results}
         done = results["terminated"] | results["truncated"]
@@ -360,7 +362,8 @@ def make(
         game: a game's name in any spelling.
         device: as AtariEnv's; programs have to run there.
         **options: AtariEnv's other keywords. Those that belong to a batch, to its output and to
-            its seeds are refused, as are patches, RAM as observations and continuous actions.
+            its seeds are refused, as are several players, sound, patches, RAM as observations and
+            continuous actions.
 
     Raises:
         TypeError, ValueError: an argument is wrong.

@@ -101,8 +101,11 @@ def _read(path: Path) -> bytes | None:
     return None
 
 
-def _library() -> bytes:
+def _library(unlike: bytes | None = None) -> bytes:
     """The handlers, from the cache or the compiler.
+
+    Args:
+        unlike: what does not load here, and is made anew if it is what the cache has.
 
     Raises:
         RuntimeError: as _compiled.
@@ -110,12 +113,12 @@ def _library() -> bytes:
     path = _path()
     with suppress(OSError):
         make_folder(path.parent)
-    if (kept := _read(path)) is not None:
+    if (kept := _read(path)) not in (None, unlike):
         return kept
     with making(path, "calls from JAX's programs"):
         # Another process may have made it meanwhile.
         made = _read(path)
-        if made is None:
+        if made in (None, unlike):
             made = _compiled()
             # If it cannot be kept, the next process compiles again.
             with suppress(OSError, InvalidValue):
@@ -125,19 +128,46 @@ def _library() -> bytes:
 
 
 def _load(content: bytes) -> Any:
-    """Loads a library from memory, so that it is the very bytes that were checked."""
+    """Loads a library from memory, so that it is the very bytes that were checked.
+
+    The file in memory stays open with it: under the same name the system would give the library
+    that it has, whatever the file holds.
+
+    Raises:
+        OSError: it does not load.
+    """
     descriptor = os.memfd_create("cule-jax-handler", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(content)
         return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
-    finally:
+    except BaseException:
         os.close(descriptor)
+        raise
+
+
+def _loaded() -> Any:
+    """The handlers, loaded.
+
+    Raises:
+        RuntimeError: as _library, or what the compiler has made does not load.
+    """
+    content = _library()
+    try:
+        return _load(content)
+    except OSError:  # such as one of a machine with a newer C++ library, which shares the cache
+        content = _library(unlike=content)
+    try:
+        return _load(content)
+    except OSError as problem:
+        raise Failed(
+            f"expected the compiled calls from JAX's programs to load, got {problem}"
+        ) from problem
 
 
 @functools.cache
 def _registered() -> Any:
-    library = _load(_library())
+    library = _loaded()
     library.cule_connect.argtypes, library.cule_connect.restype = [ctypes.c_void_p], None
     library.cule_connect(_core.PLAY_CALL)
     for name, where in (("cule_on_cpu", "cpu"), ("cule_on_gpu", "CUDA")):
@@ -150,7 +180,7 @@ def register() -> None:
     """Makes the handlers known to XLA. The first call on a machine compiles them.
 
     Raises:
-        RuntimeError: there is no C++ compiler, or it fails.
+        RuntimeError: there is no C++ compiler, it fails, or what it makes does not load.
     """
     with _lock:
         _registered()

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 from cule import _core, arguments
 from cule.adapters.jax.handler import TARGET, register
 from cule.errors import InvalidType, InvalidValue
-from cule.facts.actions import ContinuousActions
+from cule.facts.actions import ContinuousActions, check_numbers
 from cule.vector_env import AtariEnv
 
 # The entries of the info, by the names of the batch's arrays.
@@ -36,22 +36,41 @@ def device_number(device: torch.device) -> int:
     return device.index if device.type == "cuda" else -1
 
 
-def as_int32(actions: jax.Array) -> jax.Array:
+def _is_of_jax(values: Any) -> bool:
+    """Whether values are JAX's, be they traced or not, or a list has some that are."""
+    if isinstance(values, (list, tuple)):
+        return any(map(_is_of_jax, values))
+    return isinstance(values, jax.Array)
+
+
+def as_array(name: str, values: Any) -> jax.Array | np.ndarray:
+    """Numbers as an array: JAX's are one of its own, and others, which may be too wide, numpy's.
+
+    Raises:
+        TypeError, ValueError: they are not numbers.
+    """
+    return jnp.asarray(values) if _is_of_jax(values) else arguments.array(name, values)
+
+
+def as_int32(actions: jax.Array | np.ndarray) -> jax.Array:
     """Action numbers as int32. Those that do not fit become the nearest that does."""
     if actions.dtype in (jnp.int64, jnp.uint32, jnp.uint64):
         most = np.iinfo(np.int32).max
         least = -1 if jnp.issubdtype(actions.dtype, jnp.signedinteger) else 0
-        actions = jnp.clip(actions, least, most)
-    return actions.astype(jnp.int32)
+        actions = actions.clip(least, most)
+    return jnp.asarray(actions.astype(np.int32))
 
 
-def _halves(seed: Any) -> tuple[jax.Array, jax.Array]:
+def plain_seed(seed: Any) -> Any:
+    """A seed as AtariEnv takes it: in JAX and numpy a single number may be an array."""
+    if not isinstance(seed, (jax.Array, np.ndarray)):
+        return seed
+    plain = arguments.array("seed", seed)
+    return plain if plain.ndim else plain.item()
+
+
+def _halves(given: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The low and high halves of 64-bit seeds, uint32; JAX may have no wider integers."""
-    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
-        arguments.seeds(int(seed), None, 1)
-        return jnp.uint32(int(seed) & 0xFFFFFFFF), jnp.uint32(int(seed) >> 32)
-    arguments.unmasked("seed", seed)
-    given = jnp.asarray(seed)
     if not jnp.issubdtype(given.dtype, jnp.integer):
         raise InvalidType(f"expected seed to be an integer or one for each env, got {given.dtype}")
     if given.dtype.itemsize == 8:
@@ -63,13 +82,23 @@ def _halves(seed: Any) -> tuple[jax.Array, jax.Array]:
 
 def _seeds(seed: Any, mask: jax.Array | None, num_envs: int) -> jax.Array:
     """(num_envs, 2) uint32: each env's seed, low half first, as AtariEnv.reset gives them out."""
-    low, high = _halves(seed)
+    of_jax = _is_of_jax(seed)
+    given = jnp.asarray(seed) if of_jax else plain_seed(seed)
+    if mask is not None and np.ndim(given):
+        raise InvalidValue(
+            "expected one number as the seed of a traced reset with a reset_mask, got an array "
+            f"of shape {np.shape(given)}"
+        )
+    if not of_jax:
+        # How many envs the mask chooses may not be known yet.
+        plain = arguments.seeds(given, None, 1 if mask is not None else num_envs).numpy()
+        pairs = jnp.asarray(plain.view(np.uint32).reshape(-1, 2))
+        if mask is None:
+            return pairs
+        low, high = pairs[0]
+    else:
+        low, high = _halves(given)
     if low.ndim:
-        if mask is not None:
-            raise InvalidValue(
-                "expected one number as the seed of a traced reset with a reset_mask, got an array "
-                f"of shape {low.shape}"
-            )
         if low.shape != (num_envs,):
             raise InvalidValue(
                 f"expected seed to have one integer for each of the {num_envs} envs that are "
@@ -132,15 +161,15 @@ class Traced:
         }
         # Those of a reset without seeds, if it is the first.
         first = arguments.seeds(env.consoles.first_seed(), None, env.num_envs).to(env.device)
-        self._first_seeds = first
         inputs = ["actions", *["strengths"] * env.continuous]
         self._port = _core.Port(
             engine.backend, engine.batch, env.consoles.guard, inputs, self._reset_out,
             self._step_out, False, device_number(env.device),
             0 if env.continuous else len(env.consoles.action_numbers), first.data_ptr(),
         )  # fmt: skip
-        # The envs' memory may be freed, or the program end, while a program runs.
-        weakref.finalize(engine, close_port, self._port, env.device)
+        # The envs' memory may be freed, or the process end, while a program runs. Until then the
+        # port reads the seeds' memory, which outlives this object.
+        weakref.finalize(engine, close_port, self._port, env.device, first)
 
     def _dtype(self, name: str) -> Any:
         return jnp.bool_ if name in _BITS else jnp.dtype(self._arrays[name][0])
@@ -176,6 +205,7 @@ class Traced:
     ) -> tuple[jax.Array, Any]:
         """As AtariJaxEnv.xla says."""
         given, count = [], self._env.num_envs
+        arguments.unmasked("reset_mask", reset_mask)
         mask = None if reset_mask is None else jnp.asarray(reset_mask)
         if mask is not None and (mask.shape != (count,) or mask.dtype != jnp.bool_):
             raise InvalidValue(
@@ -192,32 +222,35 @@ class Traced:
 
     def step(self, handle: jax.Array, actions: Any) -> tuple[jax.Array, Any]:
         """As AtariJaxEnv.xla says."""
-        arguments.unmasked("actions", actions)
-        handle, arrays = self._call(
-            handle, self._inputs(jnp.asarray(actions)), self._step_out, steps=True
-        )
+        handle, arrays = self._call(handle, self._inputs(actions), self._step_out, steps=True)
         observed, *others = self._step_out[:4]
         info = self._info(arrays, self._step_infos)
         return handle, (arrays[observed], *(arrays[name] for name in others), info)
 
-    def _inputs(self, actions: jax.Array) -> list[jax.Array]:
+    def _inputs(self, values: Any) -> list[jax.Array]:
         """The port's inputs for these actions."""
-        count = self._env.num_envs
+        count, actions = self._env.num_envs, as_array("actions", values)
         if self._continuous is not None:
             return self._translated(actions, self._continuous)
         if not jnp.issubdtype(actions.dtype, jnp.integer):
             raise InvalidType(f"expected actions to be integers, got {actions.dtype}")
         if actions.shape != (count,):
             raise InvalidValue(f"expected actions to have shape {(count,)}, got {actions.shape}")
+        device, bound = self._env.device, len(self._env.consoles.action_numbers)
+        if isinstance(actions, np.ndarray) and device.type == "cpu":
+            check_numbers("actions", actions, (count,), bound, device)
         return [as_int32(actions)]
 
-    def _translated(self, actions: jax.Array, continuous: ContinuousActions) -> list[jax.Array]:
+    def _translated(
+        self, values: jax.Array | np.ndarray, continuous: ContinuousActions
+    ) -> list[jax.Array]:
         """Numbers and strengths, as ContinuousActions.translate; sines and cosines are XLA's."""
         count, threshold = self._env.num_envs, continuous.threshold
-        if actions.dtype != jnp.float32:
-            raise InvalidType(f"expected actions to be float32, got {actions.dtype}")
-        if actions.shape != (count, 3):
-            raise InvalidValue(f"expected actions to have shape {(count, 3)}, got {actions.shape}")
+        if values.dtype != jnp.float32:
+            raise InvalidType(f"expected actions to be float32, got {values.dtype}")
+        if values.shape != (count, 3):
+            raise InvalidValue(f"expected actions to have shape {(count, 3)}, got {values.shape}")
+        actions = jnp.asarray(values)
         radius = actions[:, 0]
         if self._env.device.type == "cpu":  # where the port refuses them
             radius = jnp.where(jnp.isfinite(actions).all(1), radius, jnp.nan)
@@ -231,8 +264,14 @@ class Traced:
         return [jnp.asarray(continuous.table.numpy())[sides[0], sides[1], fire], radius]
 
 
-def close_port(port: _core.Port, device: torch.device) -> None:
-    """Refuses a port's later calls, and waits until no call uses the memory of its envs."""
+def close_port(port: _core.Port, device: torch.device, *memory: torch.Tensor) -> None:
+    """Refuses a port's later calls, and waits until no call uses the memory of its envs.
+
+    Args:
+        port: the port.
+        device: where its envs are.
+        memory: what the port reads besides the envs, to be kept for as long as it may.
+    """
     port.close()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
