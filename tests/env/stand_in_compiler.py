@@ -36,8 +36,9 @@ class Compiler:
         self.first: bytes | None = None
 
     def __call__(
-        self, game: Any, architecture: str, in_step: bool, at_first: bool
+        self, game: Any, architecture: str, in_step: bool, at_first: bool, sound: bool
     ) -> translation.Translation:
+        assert not sound
         self.begun.append((game.name, architecture, in_step, at_first))
         whole = self.first is None or not at_first
         assert (self.let_whole if self.first and whole else self.let).wait(SECONDS)

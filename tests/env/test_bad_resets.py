@@ -112,7 +112,7 @@ def test_wrong_state_is_refused(pong: cule.AtariEnv) -> None:
     cases: list[tuple[Any, Any, type[Exception], str]] = [
         (None, None, TypeError, "expected a cule.State, got NoneType"),
         ({"version": 1}, None, TypeError, "expected a cule.State, got dict"),
-        (other(version=99), None, ValueError, "expected a state of version 4, got version 99"),
+        (other(version=99), None, ValueError, "expected a state of version 5, got version 99"),
         (started("breakout").clone_state(), None, ValueError,
          r"\('pong', 0, 0\), got one of \('breakout', 0, 0\)"),
         (started(mode=1).clone_state(), None, ValueError,

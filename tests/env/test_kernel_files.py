@@ -16,6 +16,7 @@ import pytest
 import cule
 from cule import _core, translation
 from cule.devices import driver, nvrtc
+from cule.disk import cache
 from cule.disk.claims import Claim
 from cule.engine import changeover, engine
 from cule.rom import find_game
@@ -271,7 +272,7 @@ def test_two_processes_do_not_compile_the_same_kernel(
 def test_who_waits_for_another_process_does_not_wait_for_ever(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(kernel_files, "MOST_SECONDS", 0.3)
+    monkeypatch.setattr(cache, "MOST_SECONDS", 0.3)
     stem = kernel_files.stem_of(PONG, "sm_90", False, True)
     path = kernel_files.path_in(tmp_path / "own", stem, "13.0")
     with Claim(path.with_suffix(".lock"), "a kernel"):

@@ -102,8 +102,10 @@ def test_a_kernel_with_what_envs_execute_replaces_the_whole_one(
     needed = True
 
     def translate_again(
-        game: Any, architecture: str, in_step: bool, played: np.ndarray, states: list[Any]
-    ) -> translation.Translation | None:
+        game: Any, architecture: str, in_step: bool, played: np.ndarray, states: list[Any],
+        sound: bool,
+    ) -> translation.Translation | None:  # fmt: skip
+        assert not sound
         asked.append((architecture, in_step, len(states)))
         assert np.array_equal(played, translation.profile(game))
         assert let.wait(SECONDS)
