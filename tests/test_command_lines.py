@@ -107,7 +107,7 @@ def test_play_listens_to_the_keyboard(
         "flip",
         lambda: shown.append(pygame.surfarray.array3d(pygame.display.get_surface())),
     )
-    assert play.main(["breakout", "--scale", "1", "--speed", "50"]) == 0
+    assert play.main(["breakout", "--scale", "1", "--speed", "50", "--mute"]) == 0
     assert len(shown) == 90
     assert shown[0].shape == (320, 210, 3)
     paddle = (200, 72, 72)

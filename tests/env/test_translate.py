@@ -153,7 +153,8 @@ def test_translations_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert np.array_equal(marked, translation.marked_ops(game, translation.blocks_of(game)))
     assert compiled == ["--gpu-architecture=sm_90"]
     translation.translate(game, "sm_80")
-    assert "play_envs<true>" in translation.kernel_source(game, translation.blocks_of(game), True)
+    source = translation.kernel_source(game, translation.blocks_of(game), True)
+    assert "play_envs<true, false>" in source
     translation.translate(game, "sm_80", in_step=True)
     monkeypatch.setattr(nvrtc, "version", lambda: "13.1")
     translation.translate(game, "sm_90")
