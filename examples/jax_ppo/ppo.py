@@ -197,7 +197,9 @@ def make_train(env: Atari, params: EnvParams, s: Settings) -> Callable[[jax.Arra
 
 def main(arguments: list[str] | None = None) -> dict[str, jax.Array]:
     """Trains as the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.jax_ppo.ppo", description=__doc__.splitlines()[0]
+    )
     for field in dataclasses.fields(Settings):
         kind = str if field.name in ("game", "device") else type(field.default)
         parser.add_argument(
