@@ -23,7 +23,7 @@ from cule.facts.actions import ACTIONS, action_number
 from cule.programs.command_line import Parser, number, run_main
 from cule.rom import find_game
 from cule.vector_env import AtariEnv
-from cule.wrappers.soundtrack import SAMPLE_RATE, SILENCE
+from cule.wrappers.soundtrack import SAMPLE_RATE, audible
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 DISPLAY_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
@@ -146,8 +146,7 @@ class Speaker:
             del self._waiting[: -2 * self.FRAMES]
             return
         together, self._waiting = np.concatenate(self._waiting), []
-        heard = np.maximum(together, SILENCE).tobytes()
-        self._channel.queue(self._pygame.mixer.Sound(buffer=heard))
+        self._channel.queue(self._pygame.mixer.Sound(buffer=audible(together)))
 
 
 def play_in_window(env: AtariEnv, options: argparse.Namespace) -> None:

@@ -29,7 +29,6 @@ _FILE = Kind("state", VERSION)
 _RANDOM_TENSORS = ("noop_random", "env_random")
 # Only an env with sound has these.
 _SOUND_TENSORS = ("sound", "sounds")
-_SILENCE = 128
 # The words of a record that say where an env's other random numbers go on.
 _RANDOM_WORDS = [byte // 4 for byte in _core.RANDOM_BYTES]
 # The engine's other tensors that hold the state of an env, except `records`: the env is their first
@@ -215,7 +214,7 @@ class State:
         parts.append(rows)
         if sound:  # the frames before the newest one, as after a reset
             written.append(engine.tensors["sounds"][:, :-1])
-            parts.append(torch.tensor(_SILENCE, dtype=torch.uint8, device=engine.device))
+            parts.append(torch.tensor(_core.SILENCE, dtype=torch.uint8, device=engine.device))
         _at_once(written, env_ids, parts)
 
     def _check_form(self) -> None:

@@ -30,6 +30,7 @@ inline void hear_one_frame(const py::buffer& sound, const py::buffer& samples) {
 
 inline void bind_sound(py::module_& m) {
   m.attr("FRAME_SAMPLES") = kFrameSamples;
+  m.attr("SILENCE") = kSilence & 0xFF;
   m.attr("SOUND_CHANNELS_BYTE") = offsetof(SoundState, channels);
   m.def("hear", &hear_one_frame, py::arg("sound"), py::arg("samples"));
 }

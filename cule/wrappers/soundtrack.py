@@ -17,8 +17,12 @@ from cule.env.rendering import FRAMES_PER_SECOND
 
 # At the console's speed: as many samples as frames have in a second.
 SAMPLE_RATE = _core.FRAME_SAMPLES * FRAMES_PER_SECOND
-SILENCE = 128
 PATIENCE = 600  # seconds that ffmpeg may take; an hour of sound takes some
+
+
+def audible(samples: np.ndarray) -> bytes:
+    """Samples, uint8, as programs play them: below silence, as before a first frame, is silent."""
+    return np.maximum(samples, _core.SILENCE).astype(np.uint8).tobytes()
 
 
 class Soundtrack:
@@ -33,8 +37,8 @@ class Soundtrack:
         self._samples = bytearray()
 
     def add(self, samples: np.ndarray) -> None:
-        """Adds (any number,) uint8. What is below silence, as before the first frame, is silent."""
-        self._samples += np.maximum(samples, SILENCE).astype(np.uint8).tobytes()
+        """Adds samples, (any number,) uint8."""
+        self._samples += audible(samples)
 
     def add_to(self, film: Unfinished) -> None:
         """Puts the sound into an .mp4 that is written; its pictures stay as they are.
