@@ -31,7 +31,7 @@ from training_runs import (
 
 from cule.train.checkpoints import checkpoint
 from cule.train.command import options_of
-from cule.train.distributed import ranks
+from cule.train.distributed import placement, ranks
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.layout import Layout
 from tests.support import warm
@@ -305,9 +305,8 @@ def test_world_of_which_the_environment_says_a_part_is_refused(
     given, message, environment, monkeypatch
 ):
     environment(**given)
-    monkeypatch.setattr(
-        "cule.train.distributed.process_group.find_device", lambda name: torch.device("cuda")
-    )
+    monkeypatch.setattr("cule._core.has_cuda", lambda: True)
+    monkeypatch.setattr(placement, "find_device", lambda name: torch.device("cuda"))
     with pytest.raises(ValueError, match=message):
         ProcessGroup.join("cuda")
 

@@ -9,7 +9,7 @@ import torch
 from training_runs import ROOT, assert_same, one_thread_each, options, saved
 
 from cule import train
-from cule.train.distributed import process_group
+from cule.train.distributed import placement
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.tune.space import _layouts, read_space
 from examples.a2c_vtrace.train import Args
@@ -80,10 +80,9 @@ def test_a_world_takes_another_layout():
 def test_a_process_computes_on_the_gpu_of_its_layout_after_it_had_another(monkeypatch):
     # Where the process computes now, as torch.cuda.set_device says; rank 0 learns on the last GPU.
     now = []
-    monkeypatch.setattr(process_group, "find_device", torch.device)
+    monkeypatch.setattr(placement, "find_device", torch.device)
     monkeypatch.setattr(
-        "cule.train.distributed.process_group.choose_device",
-        lambda name: now.append(name) or torch.device(name),
+        placement, "choose_device", lambda name: now.append(name) or torch.device(name)
     )
     monkeypatch.setenv("LOCAL_RANK", "0")
     processes = ProcessGroup(0, 2, torch.device("cuda:0"))
