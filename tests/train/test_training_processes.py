@@ -31,7 +31,7 @@ from training_runs import (
 
 from cule.train.checkpoints import checkpoint
 from cule.train.command import options_of
-from cule.train.distributed import placement, ranks
+from cule.train.distributed import meeting, placement, ranks
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.layout import Layout
 from tests.support import warm
@@ -227,6 +227,8 @@ def meet_as(rank, size, port, seconds, queue):
     os.environ.update(
         RANK=str(rank), WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
     )
+    if rank == 0:
+        meeting.POLL = 0.5  # the others have come when it looks
     try:
         processes = ProcessGroup.join("cpu", timeout=seconds)
         processes.barrier()

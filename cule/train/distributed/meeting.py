@@ -124,6 +124,7 @@ def _round_of_first(connected: dist.Store, rank: int, end: float) -> str:
         store = dist.PrefixStore(now, connected)
         if now != part:
             store.set(f"process {rank}", token)
+            store.add(f"processes {rank}", 1)  # another one of this number may replace the token
             part = now
         answer = f"answer to {rank}"
         if part and store.check([answer]) and store.get(answer).decode() == token:
@@ -163,24 +164,23 @@ def _wait(store: dist.Store, rank: int, size: int, end: float) -> None:
         TimeoutError: some have not come.
         ValueError: one cannot go on.
     """
-    tokens: dict[int, str] = {}
+    came: set[int] = set()
     while not store.check(["go"]):
         if store.check([REFUSED]):
             _raise_refused(store)
         if time.monotonic() > end:
-            raise TimeoutError(_missing(tokens, size) if rank == 0 else "not all of them have come")
+            raise TimeoutError(_missing(came, size) if rank == 0 else "not all of them have come")
         for other in range(1, size if rank == 0 else 1):
-            key = f"process {other}"
-            if not store.check([key]):
-                continue
-            token = store.get(key).decode()
-            if tokens.setdefault(other, token) != token:
+            count = store.add(f"processes {other}", 0)
+            if count > 1:
                 twice = (
                     f"expected a RANK of its own for each of {size} processes, got {other} twice"
                 )
                 store.set(REFUSED, twice)
                 raise InvalidValue(twice)
-            store.set(f"answer to {other}", token)
+            if count:
+                came.add(other)
+                store.set(f"answer to {other}", store.get(f"process {other}").decode())
         time.sleep(POLL)
 
 
