@@ -55,6 +55,8 @@ class Args:
     """show a progress bar"""
     program: tuple[str, ...] = ()
     """modules or scripts that have the algorithm's code, as evaluate has it"""
+    patches: tuple[str, ...] = ()
+    """modifications of the game, by the names that cule.modifications lists"""
 
 
 @torch.no_grad()
@@ -100,12 +102,14 @@ def watch(args: Args) -> list[float]:
         game, args.episodes, device, frameskip=FRAMESKIP, repeat_action_probability=args.sticky,
         max_num_frames_per_episode=args.max_frames,
         full_action_space=full_actions_of(state), num_threads=args.num_threads,
+        patches=args.patches,
     )  # fmt: skip
     with closing(env), closing(cule.RecordVideo(env, args.output)) as video:
         scores = play(policy, video, args)
     shown = ", ".join(f"{score:g}" for score in scores)
     sys.stdout.write(
-        f"{game}, {state['algorithm']} after {state['frames']:,} frames: score {shown}\n"
+        f"{', '.join((game, *args.patches))}, {state['algorithm']} after {state['frames']:,} "
+        f"frames: score {shown}\n"
         f"The video is in {args.output}.\n"
     )
     return scores

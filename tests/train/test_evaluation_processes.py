@@ -72,6 +72,21 @@ def test_shares_of_an_evaluation_have_the_scores_of_the_whole():
     assert len(whole) == 20 and len(set(whole)) > 1
 
 
+def test_all_processes_play_the_modified_game(run, capsys):
+    def scored(**more):
+        (row,) = evaluation.evaluate(wanted(run, max_frames=400, emulator="cule", **more))
+        return row, [row[name] for name in ("score", "score_deviation", "score_min", "score_max")]
+
+    row, scores = scored(patches=("left_drift", "gravity"))
+    assert row["patches"] == ["left_drift", "gravity"]
+    assert capsys.readouterr().out.startswith("breakout, left_drift, gravity, sticky 0.25: ")
+    assert scored(patches=("left_drift", "gravity"), num_processes=2)[1] == scores
+    plain, others = scored()
+    assert plain["patches"] == [] and others != scores
+    with pytest.raises(ValueError, match="expected the name of a modification of 'breakout'"):
+        scored(patches=("left_drift", "no_such"), num_processes=2)
+
+
 def test_a_process_that_is_killed_ends_the_evaluation_with_a_sentence(run):
     def kill():
         while len(found := multiprocessing.active_children()) < 2:

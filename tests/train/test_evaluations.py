@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import closing
 
 import ale_py
 import numpy as np
 import pytest
 import torch
 
+import cule
 from cule.rom import games
 from cule.train.envs.emulator import EMULATORS, in_parts
 from cule.train.evaluate import evaluation
@@ -152,6 +154,30 @@ def test_cule_gives_the_scores_of_ale_py_in_every_game(game):
     assert scores_on("cule", game, 10, **options) == scores_on("ale-py", game, 10, **options)
 
 
+def test_a_policy_plays_a_modified_game():
+    def up(observations):
+        return torch.tensor([-torch.inf, 0.0, -torch.inf]).expand(len(observations), 3)
+
+    found = []
+    for patches in ([], ["disable_cars"], ["speed_mode", "invisible_mode"]):
+        options = {"emulator": "cule", "sticky": 0.0, "max_frames": 1500, "patches": patches}
+        evaluator = Evaluator("freeway", 4, CPU, num_threads=2, **options)
+        found.append(evaluator.scores(Policy(up), seed=20).tolist())
+        evaluator.close()
+        with closing(cule.AtariEnv(
+            "freeway", 4, "cpu", noop_max=30, max_num_frames_per_episode=1500, patches=patches,
+            reward_clipping=False, reset_pool_size=0, num_threads=2,
+        )) as env:  # fmt: skip
+            env.reset(seed=[20, 21, 22, 23])
+            scores, playing = torch.zeros(4), torch.ones(4, dtype=torch.bool)
+            while playing.any():
+                _, rewards, terminated, truncated, _ = env.step([1] * 4)
+                scores += rewards * playing
+                playing &= ~(terminated | truncated)
+        assert scores.tolist() == found[-1]
+    assert len({tuple(scores) for scores in found}) == 3
+
+
 def test_a_gpu_has_few_groups():
     assert groups_of(64, torch.device("cuda")) == 1
     assert groups_of(100, torch.device("cuda")) == 2
@@ -188,6 +214,10 @@ def test_threads_of_an_evaluation_end_when_one_fails():
     ({"sticky": (0.0, 3.0)}, "sticky to be from 0 to 1, got 3.0"),
     ({"max_frames": 0}, "max_frames to be from 1 to 2147483647, got 0"),
     ({}, "expected a run folder with checkpoints, as training writes it, got"),
+    (
+        {"patches": ("left_drift", "gravity")},
+        "expected the emulator cule for patches left_drift, gravity, got ale-py",
+    ),
 ])  # fmt: skip
 def test_evaluate_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):

@@ -58,6 +58,7 @@ def test_a_card_has_the_score_by_protocol_as_the_hub_reads_it(run):
         evaluated(run, score="high"),
         evaluated(run, score=98.0, networks="of a training before, with other settings"),
         evaluated(run, score=97.0, system=["ale-py"]),
+        evaluated(run, score=96.0, system="cule", patches=["left_drift"]),
     ]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (run / card.EVALUATIONS).write_text(lines)

@@ -76,26 +76,29 @@ def up_and_down(monkeypatch):
     return policy
 
 
-@pytest.mark.parametrize("greedy", [False, True])
-def test_watch_scores_and_films_an_episode_of_each_env(greedy, up_and_down, tmp_path, capsys):
+@pytest.mark.parametrize("greedy, patches", [(False, ()), (True, ("parallel_enemy",))])
+def test_watch_scores_and_films_an_episode_of_each_env(
+    greedy, patches, up_and_down, tmp_path, capsys
+):
     path = tmp_path / "video.gif"
     args = watch.Args(
         tmp_path, path, episodes=2, max_frames=360, seed=5, device="cpu", greedy=greedy,
-        num_threads=1,
+        num_threads=1, patches=patches,
     )  # fmt: skip
     scores = watch.watch(args)
     told = capsys.readouterr()
     assert re.search(r"0/90 .*2 of 2 episodes go on", told.err, re.DOTALL)
-    env = cule.AtariEnv("pong", 2, "cpu", max_num_frames_per_episode=360)
+    env = cule.AtariEnv("pong", 2, "cpu", max_num_frames_per_episode=360, patches=patches)
     observations, _ = env.reset(seed=5)
     wanted, screens = torch.zeros(2), [env.get_screen_rgb().numpy().copy()]
     for _ in range(360 // 4):
         observations, *_, info = env.step(up_and_down(observations).argmax(1))
         wanted += info["raw_reward"]
         screens.append(env.get_screen_rgb().numpy().copy())
-    assert scores == wanted.tolist() and min(scores) < 0
+    assert scores == wanted.tolist() and any(scores)
     line = ", ".join(f"{score:g}" for score in scores)
-    assert told.out.splitlines()[0] == f"pong, A2C after 1,234 frames: score {line}"
+    game = ", ".join(("pong", *patches))
+    assert told.out.splitlines()[0] == f"{game}, A2C after 1,234 frames: score {line}"
     video = imageio.mimread(path)
     np.testing.assert_array_equal(
         video[0], cule.env.screens.mosaic(screens[0], ["pong 0", "pong 1"])

@@ -8,7 +8,7 @@ no other thread can be in Python. ale-py's are there to check a score with anoth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -158,12 +158,15 @@ class AleEnvs:
 
 def make_episode_envs(
     emulator: str, game: str, num_envs: int, num_threads: int, for_gpu: bool, *, sticky: float,
-    max_frames: int, noops: int, full_action_space: bool,
+    max_frames: int, noops: int, full_action_space: bool, patches: Sequence[str],
 ) -> EpisodeEnvs:  # fmt: skip
     """Envs of one of EMULATORS; the other arguments are those of CuleEnvs and of Evaluator."""
+    # ale-py has none, and refuses the keyword.
+    more = {"patches": list(patches)} if patches else {}
     kind: type[CuleEnvs | AleEnvs] = CuleEnvs if emulator == EMULATORS[0] else AleEnvs
     return kind(
         game, num_envs, num_threads, for_gpu, noop_max=noops, reward_clipping=False,
         full_action_space=full_action_space, repeat_action_probability=sticky,
         max_num_frames_per_episode=max_frames, frameskip=FRAMESKIP,
+        **more,
     )  # fmt: skip

@@ -22,8 +22,10 @@ from tqdm import tqdm
 
 from cule.arguments import MOST
 from cule.devices.device import MAX_THREADS, find_device, usable_cpus
+from cule.env.patches import patches_of
 from cule.env.settings import MAX_NOOPS
-from cule.errors import Failed
+from cule.errors import Failed, InvalidValue
+from cule.rom import find_game
 from cule.train.checks import MAX_SEED, within
 from cule.train.distributed.die_with_parent import die_with_parent
 from cule.train.envs.emulator import in_parts
@@ -70,6 +72,9 @@ class Args:
     program: tuple[str, ...] = ()
     """modules or scripts that have the algorithm's code, such as my_program or my_program.py. Those
     of cule need not be named; of others a checkpoint runs none that is not named here"""
+    patches: tuple[str, ...] = ()
+    """modifications of the game, by the names that cule.modifications lists, in each episode; the
+    emulator has to be cule"""
 
 
 def _share(
@@ -97,7 +102,7 @@ def _share(
     evaluator = Evaluator(
         state["args"]["game"], args.episodes, device, emulator=args.emulator, sticky=sticky,
         max_frames=args.max_frames, noops=args.noops, full_action_space=full_actions_of(state),
-        share=share, num_threads=max(1, threads.stop - threads.start),
+        share=share, num_threads=max(1, threads.stop - threads.start), patches=args.patches,
         graphs=state["args"].get("cuda_graphs", False),
     )  # fmt: skip
     try:
@@ -202,9 +207,14 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     within(0, MAX_THREADS, args, "num_threads")
     within(0, MAX_SEED, args, "seed")
     within(0, 1, args, "sticky")
+    if args.patches and args.emulator != "cule":
+        raise InvalidValue(
+            f"expected the emulator cule for patches {', '.join(args.patches)}, got {args.emulator}"
+        )
     device = find_device(args.device)
     policy, state = load_policy(args.run, device, args.program)
     trained = state["args"]
+    patches_of(args.patches, find_game(trained["game"]))  # a wrong name is an error before all else
     groups = groups_of(args.episodes, device)
     count = min(args.num_processes, groups) if device.type == "cpu" else 1
     rows = []
@@ -225,7 +235,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
             frames=state["frames"],
             sticky=sticky, noops=args.noops, greedy=args.greedy, episodes=args.episodes,
             max_frames=args.max_frames, full_action_space=full_actions_of(state),
-            eval_seed=args.seed, networks=digest_of(state),
+            eval_seed=args.seed, patches=list(args.patches), networks=digest_of(state),
             score=float(scores.mean()), score_deviation=float(scores.std()),
             score_min=float(scores.min()), score_max=float(scores.max()),
         )  # fmt: skip
@@ -233,8 +243,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
             del row[rate]
         append_row(row, args.run / "evaluations.jsonl", args.results)
         score = f"{row['score']:.2f} +- {row['score_deviation']:.2f}"
-        sys.stdout.write(
-            f"{trained['game']}, sticky {sticky:g}: {score}, {args.episodes} episodes\n"
-        )
+        game = ", ".join((trained["game"], *args.patches))
+        sys.stdout.write(f"{game}, sticky {sticky:g}: {score}, {args.episodes} episodes\n")
         rows.append(row)
     return rows

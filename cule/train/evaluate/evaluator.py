@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, nullcontext
 
@@ -53,6 +53,7 @@ class Evaluator:
         num_threads: how many threads play; 0: one for each core.
         share: (i, n): only the groups of the i-th of n shares.
         graphs: on a GPU, whether a step of the policy may be a CUDA graph.
+        patches: modifications of the game, by name, on cule's envs.
 
     Attributes:
         envs: the envs of each thread.
@@ -75,6 +76,7 @@ class Evaluator:
         num_threads: int = 0,
         share: tuple[int, int] = (0, 1),
         graphs: bool = False,
+        patches: Sequence[str] = (),
     ):
         self.device, self._graphs = device, graphs
         parts = in_parts(episodes, groups_of(episodes, device))
@@ -88,6 +90,7 @@ class Evaluator:
             make_episode_envs(
                 emulator, game, largest, emulating, device.type == "cuda", sticky=sticky,
                 max_frames=max_frames, noops=noops, full_action_space=full_action_space,
+                patches=patches,
             )
             for _ in range(playing)
         ]  # fmt: skip

@@ -37,6 +37,8 @@ Row = Mapping[str, Any]
 def evaluations_in(run: Path, config: Config, digest: str) -> list[Row]:
     """The rows of a policy's evaluations, each protocol's newest; of the training, if those lack.
 
+    Evaluations of a modified game are left out.
+
     Args:
         run: the run's folder.
         config: what the policy is.
@@ -48,7 +50,7 @@ def evaluations_in(run: Path, config: Config, digest: str) -> list[Row]:
     path, by_protocol = run / EVALUATIONS, {}
     row: Row | None
     for row in read_rows(path) if path.exists() else ():
-        mine = _is_of(row, config) and row.get("networks") == digest
+        mine = _is_of(row, config) and row.get("networks") == digest and not row.get("patches")
         if mine and isinstance(row.get("system"), str) and are_numbers(row, EVALUATED):
             by_protocol[_protocol_of(row)] = row
     if by_protocol:
