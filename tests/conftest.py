@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from pathlib import Path
+
+# Threads that wait let others work: of tests and the programs that they start there are more than
+# cores. It is read when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
 import torch
@@ -40,6 +45,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def device(request: pytest.FixtureRequest) -> str:
     """Each device on which envs can be here."""
     return request.param
+
+
+@pytest.fixture
+def quick_spawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a program spawns is a fork of one process, which has imported cule and done no more.
+
+    It has the environment that this process had when the first of them was started.
+    """
+    context, get = multiprocessing.get_context("forkserver"), multiprocessing.get_context
+    context.set_forkserver_preload(["cule.train", "cule.bench.measure"])
+    monkeypatch.setattr(
+        multiprocessing, "get_context", lambda kind=None: context if kind == "spawn" else get(kind)
+    )
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from cule.bench.learner import STEPS, Learner
 from cule.bench.rows import Row
 from cule.rom import find_game
 
+pytestmark = pytest.mark.usefixtures("quick_spawn")
 KEYS = tuple(field.name for field in dataclasses.fields(Row))
 MEASURED_KEYS = {"commit", "date", "fps", "steps_per_second", "rounds"}
 

@@ -140,6 +140,7 @@ def dying(case: Case) -> dict:
     os._exit(9)
 
 
+@pytest.mark.usefixtures("quick_spawn")
 def test_bench_replaces_the_process_that_a_case_ruined(monkeypatch: pytest.MonkeyPatch) -> None:
     with measure.Worker() as worker:
 
@@ -163,6 +164,7 @@ def no_room_for_two(case: Case) -> dict:
     return too_large(case) if case.num_envs == 2 else fine(case)
 
 
+@pytest.mark.usefixtures("quick_spawn")
 def test_bench_reports_a_lack_of_memory_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

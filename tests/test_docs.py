@@ -13,6 +13,8 @@ import pytest
 import torch
 
 from cule import _core
+from cule.bench import __main__ as bench
+from cule.scope import options as scope_options
 from tests.support import warm
 from tests.support.anchors import anchors
 
@@ -86,6 +88,9 @@ SHORTER = {
     "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
     "examples/mixed_games.py": ["--steps", "2", "--games", "pong", "breakout"],
 }
+# Programs that measure in processes of their own, for many seconds. Their commands run with -m
+# slow; without it their words are read. test_bench.py and scope/test_command.py have what they do.
+PARSERS = {"cule.bench": bench.make_parser, "cule.scope": scope_options.make_parser}
 WITH_CUDA = _core.has_cuda() and torch.cuda.is_available()
 
 
@@ -209,23 +214,47 @@ def of_scope(words: list[str], folder: Path) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize(("where", "command"), commands(), ids=lambda value: value)
-def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
+def words_of(command: str) -> list[str]:
+    """The words of a command, without the environment, and without a service that needs a GPU."""
     words = shlex.split(command)
+    while re.match(r"[A-Z_]+=", words[0]):
+        del words[0]
+    if words[:3] == ["python", "-m", "cule.train.mps"]:
+        words = words[words.index("--") + 1 :]
+    return words
+
+
+def measures(command: str) -> bool:
+    """Whether a command is that of one of PARSERS."""
+    words = words_of(command)
+    return words[:2] == ["python", "-m"] and words[2] in PARSERS
+
+
+@pytest.mark.parametrize(
+    ("where", "command"), [one for one in commands() if measures(one[1])], ids=lambda value: value
+)
+def test_words_of_a_measuring_command_are_known(where: str, command: str) -> None:
+    _, _, program, *words = words_of(command)
+    PARSERS[program]().parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("where", "command"),
+    [pytest.param(*one, marks=pytest.mark.slow if measures(one[1]) else ()) for one in commands()],
+    ids=lambda value: value,
+)
+def test_command_runs(where: str, command: str, tmp_path: Path) -> None:
+    words = words_of(command)
     if words[0] == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         named = {word for word in words[1:] if "=" not in word}
         assert named and named <= set(targets), f"{where}: there is no such target"
         return
-    while re.match(r"[A-Z_]+=", words[0]):
-        del words[0]
     if words[:2] == ["pip", "install"]:
         check_pip_install(where, words[2:])
         return
     if command == "python tests/test_readme.py":
         return
-    if words[:3] == ["python", "-m", "cule.train.mps"]:  # its service needs a GPU
-        words = words[words.index("--") + 1 :]
     assert words[0] == "python", f"{where}: {command}"
     program = words[2] if words[1] == "-m" else words[1]
     assert program in SHORTER, f"{where}: {command}"

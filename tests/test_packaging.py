@@ -246,8 +246,15 @@ nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
     [
         ("", "AUTO", "only, because nvidia-smi shows no GPU here"),
         pytest.param("9.0 9.0", "AUTO", "and for CUDA .+ architectures 90\\.", marks=nvcc),
-        pytest.param("7.0", "AUTO", "only, because .+ does not know .+: 70", marks=nvcc),
-        pytest.param("", "ON", "and for CUDA .+ architectures 75 80 86 .+ 120", marks=nvcc),
+        pytest.param(
+            "7.0", "AUTO", "only, because .+ does not know .+: 70", marks=(nvcc, pytest.mark.slow)
+        ),
+        pytest.param(
+            "",
+            "ON",
+            "and for CUDA .+ architectures 75 80 86 .+ 120",
+            marks=(nvcc, pytest.mark.slow),
+        ),
     ],
 )
 def test_build_is_for_the_gpus_that_are_there(

@@ -75,6 +75,7 @@ def run(mirror: Path, listed: dict[str, str], monkeypatch: pytest.MonkeyPatch, *
     return peers.main()
 
 
+@pytest.mark.slow
 def test_command_runs_a_suite_with_cule_in_the_place_of_the_peer(
     mirror: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
@@ -99,6 +100,7 @@ def test_command_fails_where_the_list_is_wrong(
     assert f"{FAILING}[1]" not in out
 
 
+@pytest.mark.slow
 def test_command_fails_where_a_file_cannot_be_imported(
     mirror: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

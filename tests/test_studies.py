@@ -146,6 +146,7 @@ def test_frameworks_have_rows_a_table_and_a_picture(tmp_path, capsys):
     assert plot.stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_off_policy_learning_is_recorded(tmp_path, capsys):
     results = tmp_path / "rows.jsonl"
     words = ["algorithms", *SMALL, "--num-steps", "40", "--systems", "stable-baselines3, DQN",
@@ -158,6 +159,7 @@ def test_off_policy_learning_is_recorded(tmp_path, capsys):
     assert "| stable-baselines3, DQN | off-policy | CartPole-v1 |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_scale_up_has_each_process(tmp_path, capsys):
     results, plot = tmp_path / "rows.jsonl", tmp_path / "picture.svg"
     words = ["scale-up", *SMALL, "--workers", "2", "--results", str(results), "--plot", str(plot)]

@@ -14,10 +14,14 @@ SMALL = ["--device", "cpu", "--num-envs", "4", "--num-steps", "4", "--width", "0
          "--minibatches", "2", "--rounds", "2", "--warm-up", "1"]  # fmt: skip
 
 
+pytestmark = pytest.mark.usefixtures("quick_spawn")
+
+
 def rows(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_figure9_has_a_row_for_each_system(tmp_path, capsys):
     systems = ["cule.train", "stable-baselines3", "TorchRL"]
     results, plot = tmp_path / "rows.jsonl", tmp_path / "figure.png"
@@ -36,6 +40,7 @@ def test_figure9_has_a_row_for_each_system(tmp_path, capsys):
     assert capsys.readouterr().out.count(" ms\n") == 3
 
 
+@pytest.mark.slow
 def test_figure10_goes_on_until_a_picture_is_too_large(tmp_path):
     results = tmp_path / "rows.jsonl"
     # A convolution of three steps needs more than that.

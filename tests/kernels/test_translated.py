@@ -20,6 +20,7 @@ from cule.engine import changeover
 from cule.rom import find_game
 from cule.state import State
 from cule.translation import Translation
+from tests.support.marks import few
 
 # The function through which the simulator calls a kernel loaded at run time (stand_ins/cuda.h).
 CALL = """
@@ -90,7 +91,7 @@ def compare(
     assert pair.endings >= num_envs
 
 
-@pytest.mark.parametrize(("num_envs", "in_step"), [(11, False), (141, True)])
+@pytest.mark.parametrize(("num_envs", "in_step"), few([(11, False), (141, True)], [(141, True)]))
 def test_part_of_a_game_is_played_as_interpreted(
     num_envs: int, in_step: bool, library: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ def test_all_ways_of_playing_give_the_same(
     compare("pong", num_envs, True, False, library, folder, 80, multiprocessors, frameskip=1)
 
 
+@pytest.mark.slow
 def test_other_multiprocessors_can_be_reserved_while_a_game_is_played(
     library: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

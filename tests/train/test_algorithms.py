@@ -19,6 +19,7 @@ from examples.dqn import dqn
 from examples.ppo import ppo
 from examples.pqn import pqn
 from examples.reinforce import reinforce
+from tests.support.marks import few
 
 CPU = torch.device("cpu")
 TINY = {"device": "cpu", "width": 0.1, "num_threads": 1}
@@ -106,7 +107,7 @@ LEARNING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LEARNING)
+@pytest.mark.parametrize("name", few(LEARNING, ("PPO beside", "prioritized", "PQN")))
 def test_algorithm_learns_what_pays(name):
     algorithm, settings, changes, steps = LEARNING[name]
     args = settings(**TINY, **{"num_envs": 32, "total_frames": 10**6, **changes}).on(CPU)

@@ -24,6 +24,7 @@ from examples.atari57 import agent, aggregates, run, settings
 from examples.atari57.games import ATARI_5, LONGEST, games_of, longest_first
 from examples.atari57.references import AGENTS, SOURCES, human_normalised, references
 from examples.atari57.settings import CANDIDATES, CHOSEN, settings_of
+from tests.support.marks import few
 
 ROOT = Path(__file__).resolve().parents[2]
 # PQN learns from the first steps on: A2C plays more frames than these before its first update.
@@ -153,7 +154,9 @@ def test_evaluator_offers_all_actions_and_starts_without_noops():
     assert len(begun[0]) == 1 and len(begun[1]) > 1
 
 
-@pytest.mark.parametrize("protocol, actions", [("noops", 6), ("machado", 18)])
+@pytest.mark.parametrize(
+    "protocol, actions", few([("noops", 6), ("machado", 18)], [("machado", 18)])
+)
 def test_agent_is_trained_and_evaluated_by_its_protocol(tmp_path, protocol, actions, monkeypatch):
     monkeypatch.setattr(agent, "settings_of", lambda algorithm, *_: (algorithm, {"width": 0.1}))
     asked = {"protocol": protocol, "game": "qbert", **SMALL}

@@ -25,6 +25,7 @@ from examples.pqn.pqn import PQN
 from examples.pqn.pqn import Args as PQNArgs
 from examples.reinforce.reinforce import Args as ReinforceArgs
 from examples.reinforce.reinforce import Reinforce
+from tests.support.marks import few
 
 CPU = torch.device("cpu")
 TINY = {"device": "cpu", "width": 0.1, "num_threads": 1, "num_envs": 8}
@@ -250,7 +251,7 @@ HONEST = [
 
 
 @pytest.mark.parametrize("algorithm, settings, changes", HONEST)
-@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("bf16", few((False, True), (False,)))
 def test_check_of_means_leaves_no_trace(algorithm, settings, changes, bf16, monkeypatch):
     trainer = trainer_of(algorithm, settings, bf16=bf16, **changes)
     checks, whole = [], trainer.learner._check_chunks

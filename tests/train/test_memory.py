@@ -24,6 +24,7 @@ from examples.a2c_vtrace import train as a2c
 from examples.ppo import ppo
 from examples.pqn import pqn
 from examples.reinforce import reinforce
+from tests.support.marks import few
 
 CPU = torch.device("cpu")
 
@@ -156,7 +157,7 @@ def trainer_of(name, passes=None, kind=None, **changes):
     return Trainer(kind or on_memory_env(algorithm), args, ProcessGroup(0, 1, CPU), passes)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", few(ALGORITHMS, ("PPO beside", "n-step")))
 def test_an_algorithm_remembers_with_it(name):
     trainer, steps = trainer_of(name), ALGORITHMS[name][3]
     total, episodes = scores_after(trainer, steps, 100)
