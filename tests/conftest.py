@@ -10,6 +10,9 @@ from pathlib import Path
 # Threads that wait let others work: of tests and the programs that they start there are more than
 # cores. It is read when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# On some processors MKL rounds the rows of a product otherwise if there are more of them. What is
+# computed at once and in parts is compared bit for bit.
+os.environ.setdefault("MKL_CBWR", "COMPATIBLE")
 
 import pytest
 import torch
