@@ -12,7 +12,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # On some processors MKL rounds the rows of a product otherwise if there are more of them. What is
 # computed at once and in parts is compared bit for bit.
-os.environ.setdefault("MKL_CBWR", "COMPATIBLE")
+os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
 
 import pytest
 import torch

@@ -99,6 +99,7 @@ def test_rounding_does_not_let_values_grow(rank, dtype):
         assert torch.linalg.matrix_norm(found, 2).item() < 1.7
 
 
+@pytest.mark.slow
 def test_a_gradient_that_ends_lets_steps_end(served):
     """However small the mean becomes that it has left."""
     if served == "kernels" and DEVICE.type == "cpu":
