@@ -15,7 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from cule.train.checks import MAX_SEED, at_least, check_types, within
 from cule.train.command import run_program
 from cule.train.envs.emulator import STACK
 from cule.train.evaluate.policies import trained_algorithm
+from cule.train.logs.rows import append_row, row_of
 from cule.train.nn.models import sample
 from examples.self_play import ratings
 from examples.self_play.train import PLAYERS, SelfPlay, make_env
@@ -61,6 +62,8 @@ class Args:
     """CPU threads of the emulator and of torch, as in a training"""
     output: Path | None = None
     """the JSON file that is written; by default elo.json in the first run's folder"""
+    results: Path | None = None
+    """file to which a row of each policy is appended, as a JSON line"""
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,12 @@ class Player:
         name: its name in the table.
         scores: of observations (n, 4, 84, 84) uint8 and the number of the player that it plays, the
             logarithms of the probabilities of actions: (n, num_actions) float32.
+        trained: of a checkpoint's policy what its row says of the training.
     """
 
     name: str
     scores: Scores
+    trained: dict[str, Any] = field(default_factory=dict)
 
 
 def _checkpoints(path: Path) -> list[tuple[Path, int]]:
@@ -209,7 +214,10 @@ def _loaded(args: Args, device: torch.device) -> tuple[list[Player], SelfPlay]:
     for run, steps in found:
         state = checkpoint.networks_of(checkpoint.of_steps(run, steps, device))
         algorithm, nets = trained_algorithm(SelfPlay, state, device)
-        players.append(Player(f"{run} {state['frames']:,}", _scores_of(algorithm, nets)))
+        trained = {name: state["args"][name] for name in ("seed", "learners", "mirror", "width")}
+        trained |= {"algorithm": algorithm.name, "frames": state["frames"]}
+        name = f"{run} {state['frames']:,}"
+        players.append(Player(name, _scores_of(algorithm, nets), trained))
         games.append((algorithm, {name: getattr(algorithm.args, name) for name in GAME}))
     first, wanted = games[0]
     for _, game in games:
@@ -218,15 +226,37 @@ def _loaded(args: Args, device: torch.device) -> tuple[list[Player], SelfPlay]:
     return players, first
 
 
+def _append_rows(
+    args: Args, device: torch.device, players: list[Player], rated: dict[str, Any]
+) -> None:
+    """Appends a row of each checkpoint's policy to the file of results.
+
+    Raises:
+        ValueError: it cannot be written.
+    """
+    for player, one in zip(players[:-1], rated["policies"], strict=False):
+        row = row_of(
+            system="cule", mode="evaluation", game=rated["game"], num_envs=args.episodes, fps=0.0,
+            device=device, threads=args.num_threads, **player.trained,
+            episodes=args.episodes, max_frames=args.max_frames, eval_seed=args.seed,
+            sticky=rated["sticky"], full_action_space=rated["full_action_space"],
+            policies=len(players), bounded=rated["bounded"], **one,
+        )  # fmt: skip
+        for rate in ("fps", "steps_per_second"):
+            del row[rate]
+        append_row(row, args.results)
+
+
 def rated_runs(args: Args) -> dict[str, Any]:
-    """Plays the policies of some runs, and rates them.
+    """Plays the policies of some runs, and rates them; appends rows, if a file is named.
 
     Returns:
         What is written as JSON: the game and its mode, how many episodes each pair has played on
         each side, and what `rate` returns.
 
     Raises:
-        ValueError: a setting or a checkpoint is wrong, or the games of two differ.
+        ValueError: a setting or a checkpoint is wrong, the games of two differ, or a row cannot be
+            written.
     """
     check_types(args)
     at_least(1, args, "episodes", "max_frames")
@@ -242,7 +272,10 @@ def rated_runs(args: Args) -> dict[str, Any]:
     with closing(env), torch.no_grad():
         results = results_of(players, env, args.seed)
     game = {name: getattr(settings, name) for name in GAME} | {"episodes": args.episodes}
-    return game | rate([player.name for player in players], results)
+    rated = game | rate([player.name for player in players], results)
+    if args.results is not None:
+        _append_rows(args, device, players, rated)
+    return rated
 
 
 def run(args: Args) -> None:
