@@ -76,7 +76,6 @@ SHORTER = {
     "cule.train.evaluate": ["--help"],
     "cule.train.plot": ["--help"],
     "cule.train.publish": ["--help"],
-    "examples.self_play.elo": ["--help"],
     # Hours of work, which tests/train/test_atari57.py has in small.
     "examples.atari57.run": ["--help"],
     "examples.atari57.report": ["--help"],
