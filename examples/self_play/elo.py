@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 import tyro
+from tqdm import tqdm
 
 from cule.devices.device import compute_with, find_device
 from cule.disk.files import replacing
@@ -64,6 +65,8 @@ class Args:
     """the JSON file that is written; by default elo.json in the first run's folder"""
     results: Path | None = None
     """file to which a row of each policy is appended, as a JSON line"""
+    progress: bool = True
+    """show a progress bar"""
 
 
 @dataclass(frozen=True)
@@ -131,26 +134,34 @@ def play(env: Any, first: Player, second: Player, seed: int) -> np.ndarray:
     observations, _ = env.reset(seed=seed)
     points = torch.zeros(env.num_envs, len(PLAYERS), dtype=torch.int64, device=env.device)
     playing = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
-    while bool(playing.any()):
-        actions = [
-            sample(policy.scores(observations, player), generator)
-            for player, policy in enumerate((first, second))
-        ]
-        observations, _, terminated, truncated, infos = env.step(torch.stack(actions, dim=1))
+    actions = torch.zeros_like(points)
+    while (rows := playing.nonzero().squeeze(1)).numel():
+        for player, policy in enumerate((first, second)):
+            scores = policy.scores(observations[rows], player)
+            actions[rows, player] = sample(scores, generator)
+        observations, _, terminated, truncated, infos = env.step(actions)
         points += infos["raw_reward"] * playing.unsqueeze(1)
         playing &= ~(terminated | truncated)
     return points.cpu().numpy()
 
 
-def results_of(players: list[Player], env: Any, seed: int) -> list[dict[str, Any]]:
+def results_of(
+    players: list[Player], env: Any, seed: int, *, progress: bool = False
+) -> list[dict[str, Any]]:
     """Plays all pairs on both sides.
+
+    Args:
+        players: the policies.
+        env: envs, of which each plays an episode of each pair.
+        seed: of the first env of the first pair; each pair has others.
+        progress: show a bar.
 
     Returns:
         For each pair and side the names of the `first` and the `second` player, and of the first
         one the `wins`, `draws` and `losses`, and the mean `margin` in points.
     """
-    results = []
-    for number, (first, second) in enumerate(itertools.permutations(players, 2)):
+    results, pairs = [], [*itertools.permutations(players, 2)]
+    for number, (first, second) in enumerate(tqdm(pairs, "pairs", disable=not progress)):
         margin = np.subtract(*play(env, first, second, seed + number * env.num_envs).T)
         counts = {
             "wins": int((margin > 0).sum()), "draws": int((margin == 0).sum()),
@@ -270,7 +281,7 @@ def rated_runs(args: Args) -> dict[str, Any]:
     )
     env = make_env(settings, args.episodes, device, stack_num=STACK)
     with closing(env), torch.no_grad():
-        results = results_of(players, env, args.seed)
+        results = results_of(players, env, args.seed, progress=args.progress)
     game = {name: getattr(settings, name) for name in GAME} | {"episodes": args.episodes}
     rated = game | rate([player.name for player in players], results)
     if args.results is not None:
