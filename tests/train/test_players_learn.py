@@ -15,7 +15,9 @@ from training_runs import assert_same, state_after
 import cule
 from cule import train
 from cule.errors import Refusal
+from cule.train.distributed.decoupled import FarEnvs, facts_of
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.envs.collector import Collector
 from cule.train.envs.own_envs import num_actions_in
 from cule.train.nn.models import sample
 from cule.train.trainer import Trainer
@@ -211,6 +213,13 @@ def test_envs_in_flight_play_the_same():
         played.append(trainer.collector.env.get_ram())
         trainer.close()
     assert torch.equal(*played)
+
+
+def test_a_process_that_only_learns_knows_the_players():
+    trainer = trainer_of(Team)
+    far = Collector(FarEnvs(2 * ENVS, facts_of(trainer.collector), CPU), CPU)
+    assert (far.num_envs, far.num_players, far.num_actions) == (2 * ENVS, PLAYERS, 2)
+    trainer.close()
 
 
 def changed(**changes):
