@@ -31,6 +31,7 @@ TRAININGS = {
     "examples.dqn.dqn": ["--memory", "400", "--first-update", "80", "--minibatch-size", "20"],
     "examples.pqn.pqn": ["--num-steps", "4", "--minibatch-size", "80"],
     "examples.reinforce.reinforce": ["--n-step", "2"],
+    "examples.self_play.train": ["--num-steps", "4", "--minibatch-size", "80"],
 }
 SHORT_TRAINING = [
     "--num-envs", "20", "--width", "0.1", "--total-frames", "500", "--eval-episodes", "0",

@@ -15,6 +15,7 @@ ALGORITHMS = {
     "examples.ppo.ppo": "PPO: the one to begin with",
     "examples.pqn.pqn": "PQN: Q-learning without a replay memory",
     "examples.reinforce.reinforce": "REINFORCE: the shortest program, to learn from",
+    "examples.self_play.train": "PPO for both players of a game",
 }
 AROUND = {
     name: entry for name, entry in PROGRAMS.items()

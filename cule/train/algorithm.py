@@ -153,7 +153,8 @@ class Algorithm(Generic[A]):
 
         Returns:
             "actions" (num_envs,) int64, and the values that `keeps` names, (num_envs,) each; or
-            both as `keeps` says. Those that `evaluates` names may be there, too.
+            both as `keeps` says. Those that `evaluates` names may be there, too. Of envs with
+            several players "actions" are (num_envs, num_players), and a batch's rewards as well.
         """
         raise self._missing("act")
 
@@ -183,7 +184,8 @@ class Algorithm(Generic[A]):
             batch: all steps that are learned from, with `num_envs` sequences.
 
         Returns:
-            (steps, num_envs) float32 each, by name; nothing by default.
+            (steps, num_envs) float32 each, by name, or with several players also (steps, num_envs,
+            num_players); nothing by default.
         """
         return {}
 

@@ -217,11 +217,15 @@ class Steps:
         return self._discounts.prod(0)
 
     def rewards(self) -> torch.Tensor:
-        """The sum of their rewards, each times the discounts of the steps before it: (B,)."""
+        """The sum of their rewards, each times the discounts of the steps before it: (B,).
+
+        Of several players (B, num_players).
+        """
         given = self.windows["rewards"].at(self.places, self.envs)
         before = self._discounts.roll(1, 0)
         before[0] = 1.0
-        return (torch.where(self.same, given, 0.0) * before.cumprod(0)).sum(0)
+        weights = torch.where(self.same, before.cumprod(0), 0.0)
+        return (given * weights.view(*weights.shape, *[1] * (given.dim() - 2))).sum(0)
 
 
 class SampledSequences:

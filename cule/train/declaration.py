@@ -92,8 +92,11 @@ class Declaration:
         observation: the tensor of observations over steps.
         keeps: the algorithm's, see Algorithm.
         evaluates: the algorithm's, see Algorithm.
+        num_players: how many players an env has.
 
     Attributes:
+        num_players: how many players an env has. Of several the stored actions and rewards are
+            (num_envs, num_players).
         program: the program, to which recurrents belong.
         observation: the tensor of observations over steps.
         started: (num_envs,) bool over steps: the observation is the first of an episode.
@@ -112,12 +115,16 @@ class Declaration:
         observation: Recurrent,
         keeps: Mapping[str, Kind],
         evaluates: Mapping[str, Kind],
+        num_players: int = 1,
     ):
         check_kinds("keeps", keeps)
         check_kinds("evaluates", evaluates)
-        self.num_envs, self.observation = num_envs, observation
+        self.num_envs, self.observation, self.num_players = num_envs, observation, num_players
         self.program = Program()
-        names: dict[str, Kind] = {"actions": torch.int64, **STEP, **keeps}
+        names: dict[str, Kind] = {"actions": torch.int64, **STEP}
+        if num_players > 1:
+            names |= {name: (names[name], num_players) for name in ("actions", "rewards")}
+        names |= keeps
         self.stored: dict[str, Recurrent] = {}
         for name, kind in names.items():
             dtype, shape = parts_of(kind)

@@ -150,6 +150,8 @@ class Args:
     checkpoint_every: int | None = by_device(gpu=50_000_000, cpu=1_000_000)
     """frames between two checkpoints (50,000,000 on a GPU, 1,000,000 on a CPU); one is also written
     at the end"""
+    keep_checkpoints: bool = False
+    """keep all checkpoints, not only the newest two"""
     progress: bool = True
     """show a progress bar"""
     logger: LoggerName = "tensorboard"

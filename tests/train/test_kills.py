@@ -17,13 +17,20 @@ from training_runs import assert_same, saved, without_times
 from cule import train
 from examples.ppo import ppo
 from examples.reinforce import reinforce
+from examples.self_play import train as self_play
 
 KILLED = PROGRAMS | {
     "n-step": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8, "n_step": 2}),
     "LSTM": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 16, "model": "lstm"}),
 }
+TWO_PLAYERS = {"game": "pong", "width": 0.1, "num_steps": 8, "minibatch_size": 16}
 # All kinds of algorithms: the examples have V-trace, GAE, and prioritized double DQN with n = 3.
-ALL = KILLED | WRITTEN | {"SAC": (continuous.SAC, continuous.Args, {"n_step": 3})}
+MORE_KINDS = {
+    "SAC": (continuous.SAC, continuous.Args, {"n_step": 3}),
+    "self-play": (self_play.SelfPlay, self_play.Args, TWO_PLAYERS),
+    "two learners": (self_play.SelfPlay, self_play.Args, TWO_PLAYERS | {"learners": "two"}),
+}
+ALL = KILLED | WRITTEN | MORE_KINDS
 MORE = {"DQN": {"target_every": 7, "epsilon_frames": 4000}, "PPO": {"lag": 1}}
 
 
@@ -32,12 +39,13 @@ def run(name, folder, total_frames):
     algorithm, settings, changes = ALL[name]
     if name in KILLED:
         changes = {"width": 0.1, **changes}
-    train.train(algorithm, settings(
-        device="cpu", num_threads=1, progress=False, plot=False, logger="none",
-        eval_episodes=0, resume=True, num_envs=8, game="breakout", max_episode_frames=150,
-        checkpoint_every=500, log_every=5, folder=Path(folder), total_frames=total_frames,
-        **changes | MORE.get(name, {}),
-    ))  # fmt: skip
+    common = {
+        "device": "cpu", "num_threads": 1, "progress": False, "plot": False, "logger": "none",
+        "eval_episodes": 0, "resume": True, "num_envs": 8, "game": "breakout",
+        "max_episode_frames": 150, "checkpoint_every": 500, "log_every": 5,
+        "folder": Path(folder), "total_frames": total_frames,
+    }  # fmt: skip
+    train.train(algorithm, settings(**common | changes | MORE.get(name, {})))
 
 
 def killed_and_resumed(name, tmp_path, kills, total_frames):

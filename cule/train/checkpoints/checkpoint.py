@@ -2,7 +2,8 @@
 
 A set is complete once it has a mark, a file that is written after all others. So there is always a
 complete set, even if a program is killed. The set before the newest stays, too: if a checksum
-shows that a file of the newest is damaged, all processes continue from the older one.
+shows that a file of the newest is damaged, all processes continue from the older one. With
+`keep_checkpoints` all stay.
 
 All files are on process 0's machine; other machines that do not see its folder get theirs by
 messages (transfer.py).
@@ -72,6 +73,22 @@ def newest(run: Path, device: torch.device) -> dict[str, Any]:
             f"expected a run folder with checkpoints, as training writes it, got {run}"
         )
     return state
+
+
+def of_steps(run: Path, steps: int, device: torch.device) -> dict[str, Any]:
+    """The state of one of a run's checkpoints, that of its first process.
+
+    Args:
+        run: the run's folder.
+        steps: of each env when it was written, as `complete_sets` has them.
+        device: where its tensors are.
+
+    Raises:
+        ValueError: it is not there, or damaged.
+    """
+    path = run / "checkpoints" / part_of(steps, 0)
+    with FILE.reading(path) as file:
+        return dict(_loaded(file, path, device, SavedRun))
 
 
 def networks_of(state: dict[str, Any]) -> dict[str, Any]:

@@ -44,10 +44,11 @@ class Writer:
     Args:
         folder: the folder of checkpoints, which is created if it is missing.
         processes: the processes.
+        keep: whether sets before the newest two stay.
     """
 
-    def __init__(self, folder: Path, processes: ProcessGroup):
-        self.folder, self.processes = folder, processes
+    def __init__(self, folder: Path, processes: ProcessGroup, *, keep: bool = False):
+        self.folder, self.processes, self.keep = folder, processes, keep
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         # The thread's messages are among themselves.
         self._group = transfer.group_of(processes)
@@ -60,7 +61,8 @@ class Writer:
         Args:
             steps: of each env so far; the set is named after them.
             state: a value for torch.save, which may change as soon as this returns.
-            before: the steps of another set that stays; all others are deleted at the end.
+            before: the steps of another set that stays; all others are deleted at the end, unless
+                all are kept.
 
         Raises:
             ValueError: a process cannot write this set or the last one.
@@ -126,7 +128,8 @@ class Writer:
             if self.processes.rank == 0:
                 with replacing(self.folder / f"step-{steps}-of-{self.processes.size}.complete"):
                     pass
-                delete_sets(self.folder, but=(steps, before))
+                if not self.keep:
+                    delete_sets(self.folder, but=(steps, before))
                 delete_stale(self.folder)
 
     def close(self) -> None:

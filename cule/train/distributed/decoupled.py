@@ -44,7 +44,7 @@ class FarEnvs:
     """
 
     def __init__(self, num_envs: int, facts: Mapping[str, Any], device: torch.device):
-        self.num_envs = num_envs
+        self.num_envs, self.num_players = num_envs, facts["num_players"]
         self.single_action_space = SimpleNamespace(n=facts["num_actions"])
         self._blank = torch.zeros((num_envs, *facts["shape"]), dtype=facts["dtype"], device=device)
 
@@ -57,9 +57,12 @@ class FarEnvs:
 
 
 def facts_of(collector: Collector) -> dict[str, Any]:
-    """The facts about envs that processes which learn need: actions, and observations' shape."""
+    """What processes that learn need to know of envs: actions, players, observations' shape."""
     first = collector.first
-    return {"num_actions": collector.num_actions, "shape": first.shape[1:], "dtype": first.dtype}
+    return {
+        "num_actions": collector.num_actions, "num_players": collector.num_players,
+        "shape": first.shape[1:], "dtype": first.dtype,
+    }  # fmt: skip
 
 
 class Messages:

@@ -53,8 +53,10 @@ class AsyncCpuEnvs:
             for results in self._host_results
         ]
         sizes = [envs.stop - envs.start for envs in self.parts]
-        self._chosen = [torch.zeros(n, dtype=torch.int64, device=device) for n in sizes]
-        self._actions = [torch.zeros(n, dtype=torch.int64, pin_memory=on_gpu) for n in sizes]
+        # Of several players each has an action, and a reward besides.
+        each = self._here[0]["rewards"].shape[1:]
+        self._chosen = [torch.zeros(n, *each, dtype=torch.int64, device=device) for n in sizes]
+        self._actions = [torch.zeros(n, *each, dtype=torch.int64, pin_memory=on_gpu) for n in sizes]
         self._copies = torch.cuda.Stream(device) if on_gpu else None
 
     def _results_of(self, envs: slice) -> dict[str, torch.Tensor]:

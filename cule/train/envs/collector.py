@@ -16,7 +16,7 @@ from cule.train.devices import multiprocessors_of
 from cule.train.envs.async_cpu import INFOS, AsyncCpuEnvs
 from cule.train.envs.emulator import STACK, make_env
 from cule.train.envs.episodes import Episodes
-from cule.train.envs.own_envs import check_reset, check_step, num_actions_in
+from cule.train.envs.own_envs import check_reset, check_step, num_actions_in, num_players_of
 from cule.train.learning import Learning
 from cule.train.nn.rewards import RewardName, learned_rewards
 
@@ -120,6 +120,8 @@ class Collector:
         first_env: the number of the first env, over all processes.
 
     Attributes:
+        num_players: how many players an env has, each with actions and rewards; what is played and
+            returned for each is (num_envs, num_players), and (num_envs,) for one.
         first: the first observations of all envs.
         async_envs: steps the groups of envs; None: all envs step at once.
         captured: whether a CUDA graph may hold a step.
@@ -141,6 +143,7 @@ class Collector:
         first_env: int = 0,
     ):
         self.env, self.device, self.num_envs = env, device, int(env.num_envs)
+        self.num_players = num_players_of(env)
         self.episodes = Episodes(self.num_envs, device)
         self._learned = learned_rewards(rewards)
         on_cpu = isinstance(env, cule.AtariEnv) and env.device.type == "cpu"
@@ -167,7 +170,7 @@ class Collector:
     @property
     def num_actions(self) -> int:
         """Actions of an env; where actions are vectors, how many numbers one has."""
-        return num_actions_in(self.env.single_action_space)
+        return num_actions_in(self.env.single_action_space, self.num_players)
 
     def reset(self, seed: int) -> torch.Tensor:
         """Resets all envs; returns the first observations."""
@@ -203,7 +206,7 @@ class Collector:
         """
         stepped = self.env.step(actions.to(self._env_device))
         if not isinstance(self.env, cule.AtariEnv):
-            check_step(stepped, self.first)
+            check_step(stepped, self.first, self.num_players)
         *results, infos = stepped
         if self._env_device != self.device:
             results = [result.to(self.device) for result in results]

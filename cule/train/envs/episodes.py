@@ -1,4 +1,7 @@
-"""Finds the steps that begin an episode and the scores of finished episodes, on the device."""
+"""Finds the steps that begin an episode and the scores of finished episodes, on the device.
+
+Of several players the score is the first one's.
+"""
 
 from __future__ import annotations
 
@@ -52,10 +55,11 @@ class Episodes(nn.Module):
         """Takes the results of a step.
 
         Args:
-            rewards: (n,), as the step returned them.
+            rewards: (n,), as the step returned them; of several players (n, num_players).
             terminated: (n,) bool.
             truncated: (n,) bool.
-            infos: the entries `raw_reward` and `new_game`, (n,) each, if the step returned them.
+            infos: the entries `raw_reward`, of the shape of `rewards`, and `new_game`, (n,), if the
+                step returned them.
             envs: the n envs that took the step.
 
         Returns:
@@ -67,7 +71,9 @@ class Episodes(nn.Module):
         started = infos["new_game"].clone() if "new_game" in infos else done.clone()
         self.score_sum += (score * started).sum()
         self.score_count += started.sum()
-        score.add_(infos.get("raw_reward", rewards)).masked_fill_(started, 0.0)
+        gained = infos.get("raw_reward", rewards)
+        gained = gained[:, 0] if gained.dim() > 1 else gained
+        score.add_(gained).masked_fill_(started, 0.0)
         torch.logical_or(terminated, truncated, out=done)
         return started
 

@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from cule.console import action_numbers
 from cule.errors import InvalidValue, is_others
 from cule.rom import find_game
-from cule.train.algorithm import Algorithm, Context
+from cule.train.algorithm import Algorithm, Context, Nets, overrides_environment
 from cule.train.checkpoints import checkpoint
 from cule.train.evaluate.policy import Policy, policy_from
 from cule.train.import_path import find, settings_from
@@ -22,6 +22,8 @@ from cule.train.lowering.attributes import Attributes
 from cule.train.lowering.networks import by_name
 from cule.train.nn.models import to_channels_last
 from cule.train.settings import Args
+
+Kind = TypeVar("Kind", bound=Algorithm[Any])
 
 
 def _check_actions(state: dict[str, Any]) -> None:
@@ -39,24 +41,27 @@ def _check_actions(state: dict[str, Any]) -> None:
         )
 
 
-def policy_of(
-    state: dict[str, Any], device: torch.device, programs: Collection[str] = ()
-) -> Policy:
-    """The policy of a checkpoint's state.
+def trained_algorithm(
+    wanted: type[Kind], state: dict[str, Any], device: torch.device, programs: Collection[str] = ()
+) -> tuple[Kind, Nets]:
+    """The algorithm of a checkpoint's state, and its networks, which are not trained any more.
 
     Args:
+        wanted: the class that the algorithm has to be a subclass of.
         state: the state.
-        device: where the policy computes.
+        device: where the networks compute.
         programs: modules and scripts that the user has named; of others, only cule's are run.
 
     Raises:
-        ValueError: the algorithm's code is not there or not named, or the state does not fit it.
+        ValueError: the algorithm's code is not there or not named, is of another class, or the
+            state does not fit it.
     """
-    kind = find(state["program"], Algorithm, programs)
+    kind = find(state["program"], wanted, programs)
     settings = settings_from(find(state["settings"], Args, programs), state["args"])
     # One process evaluates, whatever the training's layout was.
     replace(settings.on(device), layout=str(Layout()), max_staleness=None).check(1)
-    _check_actions(state)
+    if not overrides_environment(kind):
+        _check_actions(state)
     algorithm = kind(settings, Context(device, state["num_actions"]))
     nets = {
         name: net.to(device).eval().requires_grad_(False)
@@ -77,7 +82,25 @@ def policy_of(
             to_channels_last(net)
     if "attributes" in state["trainer"]:
         Attributes(algorithm, nets.values()).load_state_dict(state["trainer"]["attributes"])
-    named = by_name(list(nets), list(nets.values()))
+    return algorithm, by_name(list(nets), list(nets.values()))
+
+
+def policy_of(
+    state: dict[str, Any], device: torch.device, programs: Collection[str] = ()
+) -> Policy:
+    """The policy of a checkpoint's state.
+
+    Args:
+        state: the state.
+        device: where the policy computes.
+        programs: modules and scripts that the user has named; of others, only cule's are run.
+
+    Raises:
+        ValueError: the algorithm's code is not there or not named, or the state does not fit it.
+    """
+    algorithm, named = trained_algorithm(Algorithm, state, device, programs)
+    if algorithm.brings_envs:  # the game is what is evaluated
+        _check_actions(state)
     # As it has acted in its training. A CPU trains in float32.
     rounded = device.type == "cuda" and state["args"].get("bf16", False)
     return policy_from(

@@ -79,13 +79,18 @@ def declare_acting(p: Parts, acting: Acting) -> None:
 
 
 def _check_vectors(p: Parts) -> None:
-    """Checks that actions are stored as the envs' space has them, if that is a Box.
+    """Checks that actions are stored as the envs have them: vectors, or one of each player.
 
     Raises:
         ValueError: they are stored otherwise.
     """
     space = getattr(p.collector.env, "single_action_space", None)
-    stored = p.declaration.stored["actions"]
+    stored, players = p.declaration.stored["actions"], p.declaration.num_players
+    if players > 1 and stored.shape[1:] != (players,):
+        raise InvalidValue(
+            f'expected keeps to have "actions": (torch.int64, {players}) or none, as the envs have '
+            f"{players} players, got {stored.dtype} of shape {stored.shape[1:]}"
+        )
     if isinstance(space, Box) and (
         stored.shape[1:] != space.shape or not stored.dtype.is_floating_point
     ):

@@ -122,8 +122,10 @@ def _declare_preparation(
 
     assert p.prepare is not None
     written = {
-        name: program.recurrent(p.named(name), (loops.steps, n), torch.float32, over="update")
-        for name in probe.results
+        name: program.recurrent(
+            p.named(name), (loops.steps, n, *each), torch.float32, over="update"
+        )
+        for name, each in probe.results.items()
     }
     program.operation(
         p.named("prepare"), function, role="learn", **loop.when, work=probe.work,
@@ -176,7 +178,7 @@ class Preparation:
 
     Attributes:
         parts, networks: the names of the parts of the batch and of the networks that it uses.
-        results: the names of its results.
+        results: the shape of a number of its results by their names: (), or (num_players,).
         work: the memory that it needs.
         pure: it draws no random numbers and changes neither attributes of the algorithm nor buffers
             of networks.
@@ -184,7 +186,7 @@ class Preparation:
 
     parts: set[str]
     networks: set[str]
-    results: list[str]
+    results: dict[str, tuple[int, ...]]
     work: Work
     pure: bool
 
@@ -193,7 +195,7 @@ def _probe_preparation(p: Parts, reads: Mapping[str, Access]) -> Preparation:
     """Calls `prepare` with zeros.
 
     Raises:
-        ValueError: it does not return numbers for each step of each env.
+        ValueError: it does not return numbers for each step of each env, or of each player.
     """
     asked, peak, before = set[str](), PeakBytes(), p.sandbox.state()
     windows = {name: p.blank(access) for name, access in reads.items()}
@@ -201,14 +203,16 @@ def _probe_preparation(p: Parts, reads: Mapping[str, Access]) -> Preparation:
     with peak:
         result = prepared(p, windows, nets, asked)
     shape = p.phase.learning.window, p.num_envs
+    players = p.declaration.num_players
     for name, value in result.items():
-        if tuple(value.shape) != shape:
+        if tuple(value.shape) not in (shape, (*shape, players) if players > 1 else shape):
             raise InvalidValue(
                 f"expected prepare to return {name} of shape {shape}, one for each step of each "
                 f"env, got {tuple(value.shape)}"
             )
     pure = alike(p.sandbox.state(), before)
-    return Preparation(asked, nets.noted, list(result), peak.work_of(p.num_envs), pure)
+    results = {name: tuple(value.shape[2:]) for name, value in result.items()}
+    return Preparation(asked, nets.noted, results, peak.work_of(p.num_envs), pure)
 
 
 def _declare_shuffle(p: Parts, loops: Loops) -> Access:

@@ -110,9 +110,8 @@ def lower(
         deferred=not algorithm.args.compile,
     )  # fmt: skip
     with sandbox(), constant(nets.named()), constant_classes(algorithm):
-        declaration = Declaration(
-            collector.num_envs, observation, algorithm.keeps, algorithm.evaluates
-        )
+        envs, keeps, evaluates = collector.num_envs, algorithm.keeps, algorithm.evaluates
+        declaration = Declaration(envs, observation, keeps, evaluates, collector.num_players)
         algorithm.declare(declaration)
         phases = [
             replace(one, learning=_started_by(one.learning, latest_start))

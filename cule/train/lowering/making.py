@@ -12,7 +12,7 @@ from cule.errors import InvalidValue
 from cule.rom import find_game
 from cule.train.algorithm import Algorithm, Context, overrides_environment
 from cule.train.distributed.process_group import ProcessGroup
-from cule.train.envs.own_envs import check_envs, num_actions_in
+from cule.train.envs.own_envs import check_envs, num_actions_in, num_players_of
 from cule.train.lowering.settings_read import Make, instantiate
 
 
@@ -66,7 +66,8 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
             if processes.acts:
                 envs = _own_envs(own, args, len(processes.envs(args.num_envs)), device)
                 if envs is not None:
-                    num_actions = num_actions_in(envs.single_action_space)
+                    players = num_players_of(envs)
+                    num_actions = num_actions_in(envs.single_action_space, players)
         if processes.decoupled:
             num_actions = processes.broadcast(num_actions, actors[0])
     algorithm = instantiate(make, args, Context(device, num_actions, envs))

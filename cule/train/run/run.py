@@ -50,7 +50,7 @@ class Run:
     def __init__(self, opening: Opening):
         self.opening, self.args, self.processes = opening, opening.args, opening.processes
         self.speaks, self.standing = opening.speaks, Standing()
-        self.writer = Writer(opening.checkpoints, self.processes)
+        self.writer = Writer(opening.checkpoints, self.processes, keep=self.args.keep_checkpoints)
         self.trainer = Trainer(
             opening.make, self.args, self.processes, on_algorithm=opening.announce,
             translated=False, dealt=opening.dealt,
