@@ -17,13 +17,13 @@ namespace {
 
 using namespace cule;
 
-constexpr uint8_t kNoPixel = 0xFF;  // no color: they are even
+constexpr uint16_t kNoPixel = 0xFFFF;  // no color: they are bytes
 constexpr size_t kFramePixels = size_t{Pictures::kRows} * kNumTiaObjects * kLinePixels;
 
 // Writes down for each pixel which objects it has, in which color, one by one and without a cache.
 struct MaskView {
   static constexpr bool kSeesColors = true;
-  std::vector<uint8_t> pixels;  // [frames][lines][objects][columns]
+  std::vector<uint16_t> pixels;  // [frames][lines][objects][columns]
   int height;
 
   void begin_picture() {}
@@ -32,7 +32,7 @@ struct MaskView {
   void next_frame() { pixels.resize(pixels.size() + kFramePixels, kNoPixel); }
   void show(const TiaState& tia, int line, int begin, int end) {
     if (line >= height || tia.vblank & 2) return;
-    uint8_t* frame = pixels.data() + pixels.size() - kFramePixels;
+    uint16_t* frame = pixels.data() + pixels.size() - kFramePixels;
     for (int x = tia.hmove_blank && begin < kCombPixels ? kCombPixels : begin; x < end; ++x) {
       for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
         if (!covers(tia, object, x)) continue;
@@ -51,7 +51,7 @@ struct MaskView {
   }
 };
 
-py::array_t<uint8_t> play_and_see(uintptr_t address, bool wide) {
+py::array_t<uint16_t> play_and_see(uintptr_t address, bool wide) {
   Batch batch;
   std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
   std::vector<uint32_t> entries(batch.buffer_capacity), starts(segment_words(batch.options));
@@ -81,7 +81,7 @@ py::array_t<uint8_t> play_and_see(uintptr_t address, bool wide) {
   list_objects(batch, 0);
   const auto frames = static_cast<py::ssize_t>(view.pixels.size() / kFramePixels) - 1;
   const std::vector<py::ssize_t> shape{frames, Pictures::kRows, kNumTiaObjects, kLinePixels};
-  return py::array_t<uint8_t>(shape, view.pixels.data());
+  return py::array_t<uint16_t>(shape, view.pixels.data());
 }
 
 }  // namespace

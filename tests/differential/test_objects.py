@@ -23,7 +23,7 @@ GAMES = (
     "tic_tac_toe_3d", "air_raid", "video_checkers", "journey_escape",
 )  # fmt: skip
 SETTINGS = ((0, 1, 2, 3, 4, 5, 8, 0, 1 << 5), (0, 0, 1, 1, 1, 2, 3, 2, 0), (0,) * 6 + (1, 1, 1))
-STEPS, NO_PIXEL = 30, 0xFF
+STEPS, NO_PIXEL = 30, 0xFFFF
 
 
 class Run(NamedTuple):
