@@ -16,7 +16,7 @@ from cule.facts.actions import ACTIONS
 from cule.facts.modifications import Modification
 from cule.facts.patches import Patch
 from cule.registration import ATARI_57, register_envs
-from cule.rom import games, list_games, modifications, ram_labels
+from cule.rom import games, list_games, modifications, objects, ram_labels
 from cule.state import State
 from cule.vector_env import AtariEnv
 from cule.wrappers.recording import RecordVideo
@@ -37,6 +37,7 @@ __all__ = [
     "games",
     "list_games",
     "modifications",
+    "objects",
     "presets",
     "ram_labels",
 ]

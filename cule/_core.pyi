@@ -17,6 +17,9 @@ ENVS_PER_POOLED: int
 RAM_BYTES: int
 FRAME_SAMPLES: int
 SILENCE: int
+OBJECT_FIELDS: int
+OBJECT_FACT_ROWS: int
+OBJECT_FACT_COLUMNS: int
 SOUND_CHANNELS_BYTE: int
 LINE_PIXELS: int
 PICTURE_ROWS: int
@@ -90,6 +93,7 @@ class Batch:
     keeps_pooled: bool
     life_loss_info: bool
     max_frames: int
+    max_objects: int
     maxpool: bool
     noop_max: int
     num_envs: int
@@ -119,6 +123,7 @@ class Batch:
     predecoded: int
     operations: int
     marked_ops: int
+    object_facts: int
     power_on_numbers: int
     palettes: int
     resamples: int
@@ -128,12 +133,14 @@ class Batch:
     boot_pictures: int
     boot_sound: int
     boot_sounds: int
+    boot_boxes: int
     pool_records: int
     pool_ram: int
     pool_cartridge_bytes: int
     pool_pictures: int
     pool_sound: int
     pool_sounds: int
+    pool_boxes: int
     records: int
     ram: int
     cartridge_bytes: int
@@ -144,6 +151,7 @@ class Batch:
     env_random: int
     sound: int
     sounds: int
+    boxes: int
     traces: int
     buffers: int
     spare_buffers: int
@@ -175,6 +183,9 @@ class Batch:
     frame_numbers: int
     episode_frame_numbers: int
     faults: int
+    objects: int
+    objects_left_out: int
+    final_objects: int
     # End of fields.
 
 class Backend:

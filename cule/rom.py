@@ -21,6 +21,7 @@ from cule import _core
 from cule.errors import Failed, InvalidType, InvalidValue, MissingFile, shown
 from cule.facts.modifications import MODIFICATIONS, Modification
 from cule.facts.names import OTHER_TITLES, spelled_alike, take_apart
+from cule.facts.objects import kinds_of
 from cule.facts.ram_labels import RAM_LABELS
 from cule.facts.second_players import SECOND_PLAYERS
 
@@ -209,6 +210,21 @@ def ram_labels(game: str) -> dict[str, int | tuple[int, ...]]:
             f"expected a game whose RAM has labels ({', '.join(RAM_LABELS)}), got {name!r}"
         )
     return dict(RAM_LABELS[name])
+
+
+def objects(game: str) -> tuple[str, ...]:
+    """The kinds of objects that `AtariEnv.get_objects` tells apart in a game, by their numbers.
+
+    Args:
+        game: as AtariEnv's.
+
+    Returns:
+        Their names, which are OCAtari's; number 0 is "unknown". Games without facts have only that.
+
+    Raises:
+        TypeError, ValueError: as find_game.
+    """
+    return kinds_of(find_game(game).name)
 
 
 @functools.cache

@@ -27,8 +27,9 @@ VERSION = 5
 _FILE = Kind("state", VERSION)
 # The env is the second axis of these tensors. They exist only without a reset pool.
 _RANDOM_TENSORS = ("noop_random", "env_random")
-# Only an env with sound has these.
-_SOUND_TENSORS = ("sound", "sounds")
+# Only an env with sound, or with objects, has these.
+_OPTIONAL_TENSORS = (("sound", "sounds"), ("boxes", "objects", "objects_left_out"))
+_SOMETIMES = tuple(name for names in _OPTIONAL_TENSORS for name in names)
 # The words of a record that say where an env's other random numbers go on.
 _RANDOM_WORDS = [byte // 4 for byte in _core.RANDOM_BYTES]
 # The engine's other tensors that hold the state of an env, except `records`: the env is their first
@@ -36,15 +37,17 @@ _RANDOM_WORDS = [byte // 4 for byte in _core.RANDOM_BYTES]
 _TENSORS = tuple(
     name
     for name, (_, life, _, _) in _core.Batch().arrays(True, False).items()
-    if life in ("state", "output") and name not in ("records", *_RANDOM_TENSORS, *_SOUND_TENSORS)
+    if life in ("state", "output") and name not in ("records", *_RANDOM_TENSORS, *_SOMETIMES)
 )
 
 
-def _sound_of(engine: Engine) -> dict[str, torch.Tensor]:
-    """The envs' sound, and the samples of their last frames: (num_envs, 512) uint8. Views."""
-    if not engine.options.sound:
-        return {}
-    return {"sound": engine.tensors["sound"], "sounds": engine.tensors["sounds"][:, -1]}
+def _optional_of(engine: Engine) -> dict[str, torch.Tensor]:
+    """What only some envs have, as views: of sound the samples of the last frame, (num_envs, 512).
+
+    And objects, with the boxes of the last two frames.
+    """
+    found = {name: engine.tensors[name] for name in _SOMETIMES if name in engine.tensors}
+    return found | ({"sounds": found["sounds"][:, -1]} if "sounds" in found else {})
 
 
 def _oddity(part: Any) -> str | None:
@@ -136,7 +139,7 @@ class State:
         tensors = {
             name: engine.tensors[name][env_ids] for name in _TENSORS if name not in made
         } | made
-        tensors |= {name: part[env_ids] for name, part in _sound_of(engine).items()}
+        tensors |= {name: part[env_ids] for name, part in _optional_of(engine).items()}
         tensors["records"] = engine.contents.records()[env_ids]
         if include_rng:
             for name in _RANDOM_TENSORS:
@@ -190,16 +193,16 @@ class State:
             targets |= {
                 name: engine.tensors[name].t() for name in _RANDOM_TENSORS if name in engine.tensors
             }
-        sound = _sound_of(engine)
-        self._check_parts(targets, sound)
+        optional = _optional_of(engine)
+        self._check_parts(targets, optional)
         if not trusted:
             self._check_contents(engine, env_ids)
         if not engine.keeps_pooled:
             del targets["pooled"]
-        targets |= sound
+        targets |= optional
         parts = []
         for name, target in targets.items():
-            if name in sound and name not in self.tensors:  # an env without sound gave them
+            if name in optional and name not in self.tensors:  # an env without them gave it
                 parts.append(torch.zeros_like(target[env_ids]))
                 continue
             part = self.tensors[name].to(engine.device)
@@ -212,7 +215,7 @@ class State:
         rows = torch.arange(_core.PICTURE_ROWS, device=engine.device).to(torch.uint8)
         written = [*targets.values(), engine.tensors["row_of"]]
         parts.append(rows)
-        if sound:  # the frames before the newest one, as after a reset
+        if "sounds" in optional:  # the frames before the newest one, as after a reset
             written.append(engine.tensors["sounds"][:, :-1])
             parts.append(torch.tensor(_core.SILENCE, dtype=torch.uint8, device=engine.device))
         _at_once(written, env_ids, parts)
@@ -242,24 +245,23 @@ class State:
                 raise InvalidValue(f"expected {name} to be a plain tensor, got {oddity}")
 
     def _check_parts(
-        self, targets: dict[str, torch.Tensor], sound: dict[str, torch.Tensor]
+        self, targets: dict[str, torch.Tensor], optional: dict[str, torch.Tensor]
     ) -> None:
         """Checks that the parts have the engine's names, shapes and dtypes, with a row a state.
 
-        States of envs with and without sound fit both kinds of env.
+        States of envs with and without sound or objects fit all kinds of env.
 
         Raises:
             ValueError: one is different.
         """
         given = set(self.tensors)
-        if set(targets) != given.difference(_SOUND_TENSORS) or (
-            len(given.intersection(_SOUND_TENSORS)) == 1
-        ):
+        incomplete = any(0 < len(given.intersection(of)) < len(of) for of in _OPTIONAL_TENSORS)
+        if set(targets) != given.difference(_SOMETIMES) or incomplete:
             raise InvalidValue(
                 "expected a state of an env with the same reset_pool_size, 0 or not 0"
             )
         count = len(self.games)
-        targets = targets | {name: part for name, part in sound.items() if name in given}
+        targets = targets | {name: part for name, part in optional.items() if name in given}
         for name, target in targets.items():
             part = self.tensors[name]
             if part.shape[1:] != target.shape[1:]:
@@ -294,6 +296,12 @@ class State:
                 wrong = torch.nonzero((used < 0) | (used >= words.shape[1])).flatten().tolist()
                 if wrong:
                     found = (wrong[0], "the random numbers")
+        if "boxes" in self.tensors:
+            counts = self.tensors["boxes"][:, :, 0, 0]
+            impossible = ((counts < 0) | (counts >= self.tensors["boxes"].shape[2])).any(1)
+            wrong = torch.nonzero(impossible).flatten().tolist()
+            if wrong:
+                found = (wrong[0], "boxes")
         for name in ("terminated", "truncated"):
             wrong = torch.nonzero(self.tensors[name] > 1).flatten().tolist()
             if wrong:

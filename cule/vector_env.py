@@ -101,7 +101,8 @@ class AtariEnv(VectorEnv):
             + i` of those that the process may use (docs/api.md says more); -1: pins none.
         mode: the game's mode, one for all or one for each env; None: its default.
         difficulty: the difficulty switches, likewise; None: 0.
-        obs_type: "image", or "ram" for the console's 128 bytes.
+        obs_type: "image"; "ram", the console's 128 bytes; "objects" (`get_objects`); or several of
+            them, such as ("image", "ram"): then observations are a dict.
         sound_obs: observations are, as those of ale-py's single env, a dict of "image" (or RAM) and
             "sound": (num_envs, 512) uint8, the last frame's samples, 30,720 a second; 128 is
             silence. `get_sound` gives those of all frames of a step.
@@ -173,7 +174,7 @@ class AtariEnv(VectorEnv):
         thread_affinity_offset: int = -1,
         mode: int | Sequence[int] | None = None,
         difficulty: int | Sequence[int] | None = None,
-        obs_type: Literal["image", "ram"] = "image",
+        obs_type: str | Sequence[str] = "image",
         sound_obs: bool = False,
         seed: int | None = None,
         patches: Patch | str | Sequence[Patch | str] | None = None,
@@ -208,7 +209,7 @@ class AtariEnv(VectorEnv):
 
     @cached_property
     def observation_space(self) -> gymnasium.Space:  # type: ignore[override]
-        """(batch_size, *single_observation_space.shape) uint8, made when it is first asked for.
+        """`single_observation_space` for each env, made when it is first asked for.
 
         A `Box` holds four arrays of its own shape: for 65,536 envs that is 7 GB of the host's
         memory, and takes half a minute.
@@ -331,6 +332,7 @@ class AtariEnv(VectorEnv):
     get_ram = views.get_ram
     get_screen = views.get_screen
     get_sound = views.get_sound
+    get_objects = views.get_objects
     get_screen_rgb = views.get_screen_rgb
     get_screen_grayscale = views.get_screen_grayscale
     rgb_screens = views.rgb_screens

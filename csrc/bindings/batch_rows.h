@@ -12,7 +12,7 @@ namespace cule {
 
 constexpr int64_t kMaxEnvs = 1 << 24;  // also the most groups and spare buffers
 constexpr int64_t kMaxBufferEntries = 1 << 26;
-constexpr int64_t kMaxPatches = 256;
+constexpr int64_t kMaxPatches = 256, kMostObjects = 1024;
 constexpr int64_t kMaxFrameskip = 10'000, kMaxNoops = 10'000, kMaxStartStates = 10'000;
 
 // A product, or the largest number if it overflows.
@@ -39,6 +39,8 @@ template <class T>
 constexpr const char* kDtype = "uint8";
 template <>
 inline constexpr const char* kDtype<uint32_t> = "uint32";
+template <>
+inline constexpr const char* kDtype<int16_t> = "int16";
 template <>
 inline constexpr const char* kDtype<int32_t> = "int32";
 template <>

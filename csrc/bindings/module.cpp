@@ -18,6 +18,7 @@
 #include "bindings/checked_batch.h"
 #include "bindings/faults.h"
 #include "bindings/guard.h"
+#include "bindings/objects.h"
 #include "bindings/sound.h"
 #include "bindings/translation_facts.h"
 #include "console/make_config.h"
@@ -389,6 +390,7 @@ PYBIND11_MODULE(_core, m) {
   py::class_<Guard>(m, "Guard").def(py::init<>()).def("call", &Guard::call);
   bind_constants(m);
   bind_sound(m);
+  bind_objects(m);
   bind_translation_facts(m);
   bind_batch(m);
   bind_backend(m);

@@ -44,6 +44,7 @@
 //   LineBits.
 // reverse_byte reverses the bits of one byte.
 // count_bits counts the bits of a word that are set.
+// first_bit is the number of the lowest bit that is set, of a word that is not 0.
 // take_number takes the next number from a counter that threads share.
 // greater_bytes compares two words byte by byte, and takes the greater byte of each pair.
 // bytes_from takes the four bytes that begin at byte `first` % 4 of two consecutive words.
@@ -161,6 +162,20 @@ CULE_INLINE int count_bits(uint32_t word) {
   return __popc(word);
 #else
   return __builtin_popcount(word);
+#endif
+}
+CULE_INLINE int first_bit(uint32_t word) {
+#if defined(__CUDA_ARCH__)
+  return __ffs(static_cast<int>(word)) - 1;
+#else
+  return __builtin_ctz(word);
+#endif
+}
+CULE_INLINE int first_bit(uint64_t word) {
+#if defined(__CUDA_ARCH__)
+  return __ffsll(static_cast<long long>(word)) - 1;
+#else
+  return __builtin_ctzll(word);
 #endif
 }
 #if !defined(__CUDACC__)

@@ -15,6 +15,7 @@
 #include "console/controls.h"
 #include "console/machine.h"
 #include "games/games.h"
+#include "tia/render/object_frames.h"
 
 namespace cule {
 
@@ -182,6 +183,7 @@ struct Session {
   const PowerOnRandom& power_on;
   StickyActions sticky;
   EnvSound sound;
+  ObjectFrames objects;
   int selects = 0;
 
   // Plays one frame with these inputs, and draws it.
@@ -189,8 +191,11 @@ struct Session {
     machine.devices.inputs = inputs;
     machine.begin_record(tia);
     machine.run_frame(core);
+    const TiaState start = tia;
     for (uint32_t i = 0; i < machine.buffer.count; ++i)
       replay_entry(tia, config.format, machine.buffer.entries[i], view);
+    if (!objects.rows) return;
+    see_frame_alone(objects, config.format, start, machine.buffer.entries, machine.buffer.count);
   }
 
   // Plays frames with an action of the first player held, and applies the game's rules after each.

@@ -60,6 +60,7 @@ struct ResetPool {
   const uint8_t* pictures;
   const SoundState* sound;
   const uint8_t* sounds;  // [kFrameSamples] each
+  const int16_t* boxes;
 };
 
 // What the phase `restart` does with an env.
@@ -114,6 +115,7 @@ struct Batch {
   uint32_t keeps_pooled;     // whether pooled frames are kept from step to step
   uint32_t num_patches;      // of each env; 0: there are none
   int32_t sound_frames;      // how many frames' samples an env has, at least a step's; 0: no sound
+  int32_t max_objects;       // of each env; 0: nobody asks for objects
   PowerOnRandom power_on;
   RecordLayout records;
   SpareBuffers spares;  // GPU only

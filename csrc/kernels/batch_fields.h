@@ -40,6 +40,9 @@ struct Use {
   ARRAY(const Predecoded, operations, kConstant, true, 256)                                        \
   /* The same as `predecoded`, with the marks of the translated kernel. */                         \
   ARRAY(const Predecoded, marked_ops, kConstant, false, 0)                                         \
+  /* What the boxes of a group's game are: a row of settings, then rules (kernels/see.h). */       \
+  ARRAY(const int16_t, object_facts, kConstant, b.max_objects != 0, b.num_groups,                  \
+        kObjectFactRows, kObjectFactColumns)                                                       \
   PART(power_on_numbers, power_on.numbers, kConstant, true, b.power_on.count)                      \
   PART(palettes, observation.palettes, kConstant, use.envs, 2, 256, b.observation.channels)        \
   PART(resamples, observation.resamples, kConstant, use.envs, b.num_groups)                        \
@@ -66,6 +69,9 @@ struct Use {
   /* The TIA's sound, and the samples of the last frames, the newest last. */                      \
   ARRAY(SoundState, sound, kState, b.sound_frames != 0, b.num_envs)                                \
   ARRAY(uint8_t, sounds, kState, b.sound_frames != 0, b.num_envs, b.sound_frames, kFrameSamples)   \
+  /* The boxes of the last two frames, the newer one last (tia/render/object_view.h). */           \
+  ARRAY(int16_t, boxes, kState, b.max_objects != 0, b.num_envs, 2, b.max_objects + 1,              \
+        kObjectFields)                                                                             \
                                                                                                    \
   ARRAY(StepTrace, traces, kStep, use.envs, b.num_envs)                                            \
   /* Instruction buffers. On a CPU each thread has its own. */                                     \
@@ -120,7 +126,15 @@ struct Use {
   ARRAY(int32_t, lives, kOutput, use.envs, b.num_envs, b.num_players)                              \
   ARRAY(int32_t, frame_numbers, kOutput, use.envs, b.num_envs)                                     \
   ARRAY(int32_t, episode_frame_numbers, kOutput, use.envs, b.num_envs)                             \
-  ARRAY(int32_t, faults, kOutput, use.envs, b.num_envs)
+  ARRAY(int32_t, faults, kOutput, use.envs, b.num_envs)                                            \
+  /* The objects of the last two frames (ObjectField), then rows of zeros. */                      \
+  ARRAY(int16_t, objects, kOutput, use.envs && b.max_objects != 0, b.num_envs, b.max_objects,      \
+        kObjectFields)                                                                             \
+  /* How many boxes, or scanlines of them, had no room. */                                         \
+  ARRAY(int32_t, objects_left_out, kOutput, use.envs && b.max_objects != 0, b.num_envs)            \
+  ARRAY(int16_t, final_objects, kStep,                                                             \
+        use.envs && b.max_objects != 0 && b.options.autoreset == AutoresetMode::kSameStep,         \
+        b.num_envs, b.max_objects, kObjectFields)
 
 // The states that episodes start from: the same number for each group, with the fields of an env.
 #define CULE_START_STATES(PART, pool, needed)                                                      \
@@ -133,7 +147,9 @@ struct Use {
   PART(pool##_sound, pool.sound, kConstant, (needed) && b.sound_frames != 0,                       \
        start_states(b, b.pool))                                                                    \
   PART(pool##_sounds, pool.sounds, kConstant, (needed) && b.sound_frames != 0,                     \
-       start_states(b, b.pool), kFrameSamples)
+       start_states(b, b.pool), kFrameSamples)                                                     \
+  PART(pool##_boxes, pool.boxes, kConstant, (needed) && b.max_objects != 0,                        \
+       start_states(b, b.pool), 2, b.max_objects + 1, kObjectFields)
 
 // The counts: COUNT(name, member, checked, least, most). `checked` says when the range is checked.
 // Counts with `false` are checked in another way (bindings/check_batch.h).
@@ -153,6 +169,7 @@ struct Use {
   COUNT(num_patches, num_patches, use.envs, 0, kMaxPatches)                                        \
   COUNT(sound_frames, sound_frames, use.envs, b.sound_frames ? b.options.frameskip : 0,            \
         kMaxFrameskip)                                                                             \
+  COUNT(max_objects, max_objects, true, 0, kMostObjects)                                           \
   COUNT(pool_size, pool.size, use.envs, 0, kMaxStartStates)                                        \
   COUNT(boot_size, boot.size, use.envs && b.pool.size == 0, 1, 1)                                  \
   COUNT(observation_height, observation.height, use.envs, 1, INT32_MAX)                            \

@@ -5,6 +5,7 @@
 #include "kernels/hear.h"
 #include "kernels/lanes.h"
 #include "kernels/memory.h"
+#include "kernels/object_boxes.h"
 #include "kernels/prepare.h"
 #include "kernels/screen.h"
 #include "tia/render/span_renderer.h"
@@ -51,8 +52,8 @@ CULE_INLINE void copy_sound_from(const Batch& batch, size_t env, const ResetPool
   silence_older(batch, env, lanes);
 }
 
-// Copies the pictures and the sound of the state in `slot`. In start states each scanline has its
-// own row.
+// Copies the pictures, the sound and the boxes of the state in `slot`. In start states each scanline
+// has its own row.
 CULE_HD inline void copy_outputs_from(const Batch& batch, size_t env, const ResetPool& pool,
                                       size_t slot) {
   const Pictures pictures = pictures_of(batch, env);
@@ -60,6 +61,7 @@ CULE_HD inline void copy_outputs_from(const Batch& batch, size_t env, const Rese
   copy_bytes(pictures.pixels, pool.pictures + slot * bytes, bytes);
   own_rows(pictures, OneLane{});
   if (hears(batch)) copy_sound_from(batch, env, pool, slot, OneLane{});
+  if (sees(batch)) copy_boxes_from(batch, env, pool, slot, OneLane{});
 }
 
 // The slot of the pool that env's next episode starts from: one of its group's, chosen at random.
@@ -86,7 +88,8 @@ CULE_HD inline EnvState with_session(const Batch& batch, size_t env, const Core&
   machine.load(record.console);
   Session<PlainMachine, Core, SpanRenderer> session{
       config, machine, core, view, record.tia, record.game, record.env, batch.power_on,
-      sticky_actions_of(batch, env), sound_of(batch, env)};
+      sticky_actions_of(batch, env), sound_of(batch, env),
+      object_frames_of(batch, env)};
   body(session);
   machine.store(record.console);
   record.screen.front = static_cast<uint8_t>(view.front);

@@ -11,6 +11,7 @@ from torchrl.data import Binary, Bounded, Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
 from cule.env.keywords import refuse
+from cule.env.parts import refuse_objects
 from cule.vector_env import AtariEnv
 
 _RESERVED = {
@@ -49,6 +50,7 @@ class AtariTorchRLEnv(EnvBase):
         **options: Any,
     ):
         refuse("AtariTorchRLEnv", options, _RESERVED)
+        refuse_objects("AtariTorchRLEnv", options)
         self.atari = AtariEnv(game, num_envs, device, autoreset_mode="Disabled", **options)
         super().__init__(device=self.atari.device, batch_size=torch.Size([num_envs]))
         # To EnvBase an env is closed until it says that it is open.

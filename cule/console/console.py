@@ -12,6 +12,7 @@ from cule.console.cartridge import config_bytes, padded, picture_height, predeco
 from cule.console.instruction_buffers import buffer_entries
 from cule.console.options import Group, Options, action_ids
 from cule.console.power_on import POWER_ON_NUMBERS, power_on_numbers
+from cule.facts.objects import MOST_OBJECTS, object_facts
 
 
 def _zeros(shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -24,7 +25,8 @@ def _zeros(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 class Snapshot:
     """One console's state, as numpy arrays: its record's words, RAM, cartridge, both pictures.
 
-    And its sound, with the samples of the last frame; None: as after power-on.
+    And its sound, with the samples of the last frame; None: as after power-on. And the boxes of its
+    objects in the last two frames; None: there are none.
     """
 
     record: np.ndarray
@@ -33,6 +35,7 @@ class Snapshot:
     pictures: np.ndarray
     sound: np.ndarray | None = None
     sounds: np.ndarray | None = None
+    boxes: np.ndarray | None = None
 
 
 class Console:
@@ -73,6 +76,9 @@ class Console:
             setattr(self.batch, name, getattr(options, name))
         self.batch.channels = 1
         self.batch.sound_frames = 1
+        if options.objects:
+            self.batch.max_objects = MOST_OBJECTS
+            self.arrays["object_facts"] = object_facts(group.game.name)
         rows = self.batch.arrays(envs=False, on_gpu=False)
         self.arrays |= {
             name: _zeros(shape, dtype)
@@ -92,11 +98,13 @@ class Console:
         for name in ("ram", "cartridge_bytes", "pictures"):
             self.arrays[name][:] = getattr(snapshot, name)
         self.arrays["records"][:] = snapshot.record
-        for name in ("sound", "sounds"):
+        for name in ("sound", "sounds", "boxes"):
             given = getattr(snapshot, name)
-            self.arrays[name][:] = 0 if given is None else given
+            if name in self.arrays:
+                self.arrays[name][:] = 0 if given is None else given
 
     def snapshot(self) -> Snapshot:
         """The console's state now."""
-        parts = ("records", "ram", "cartridge_bytes", "pictures", "sound", "sounds")
+        parts = ["records", "ram", "cartridge_bytes", "pictures", "sound", "sounds"]
+        parts += ["boxes"] * ("boxes" in self.arrays)
         return Snapshot(*(self.arrays[name].copy() for name in parts))

@@ -49,6 +49,7 @@ class Options:
     stack: int = 4
     reset_pool_size: int = 30
     sound: bool = False
+    objects: bool = False
     own_seeds: bool = False
 
     @property
@@ -59,7 +60,7 @@ class Options:
     @property
     def of_starts(self) -> Options:
         """The options on which start states depend; all others have their defaults."""
-        names = ["noop_max", "fire_reset", "action_space", "reset_pool_size"]
+        names = ["noop_max", "fire_reset", "action_space", "reset_pool_size", "objects"]
         # With "fire" a game starts as with "ale"; only a life starts in another way.
         if EPISODE_STARTS[self.episode_start] not in ("ale", "fire"):
             names += ["episode_start", "life_loss_info", "frameskip", "maxpool"]

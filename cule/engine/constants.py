@@ -11,6 +11,7 @@ from cule.console.power_on import power_on_numbers
 from cule.engine.layout import Layout
 from cule.engine.memory import Memory
 from cule.facts import palette, resample
+from cule.facts.objects import object_facts
 
 
 def place_constants(memory: Memory, layout: Layout, group_of_env: np.ndarray) -> None:
@@ -42,6 +43,9 @@ def place_constants(memory: Memory, layout: Layout, group_of_env: np.ndarray) ->
     memory.place_array("power_on_numbers", power_on_numbers())
     color = palette.grey_palette if options.channels == 1 else palette.rgb_palette
     memory.place_array("palettes", np.concatenate([color(pal=False), color(pal=True)]))
+    if options.objects:
+        facts = np.stack([object_facts(group.game.name) for group in groups])
+        memory.place_array("object_facts", facts)
     _place_resamples(memory, layout)
 
 

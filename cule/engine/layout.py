@@ -17,12 +17,14 @@ from cule.console.instruction_buffers import buffer_entries, own_buffer_entries,
 from cule.console.options import AUTORESET_MODES, Group, Options
 from cule.console.power_on import POWER_ON_NUMBERS
 from cule.console.start_states import Boot
+from cule.facts.objects import MOST_OBJECTS
 
 # The shape and dtype of each tensor.
 Fields = dict[str, tuple[tuple[int, ...], torch.dtype]]
 # torch's dtypes for the core's arrays: older versions of torch lack uint32.
 _DTYPES = {
-    "uint8": torch.uint8, "int32": torch.int32, "uint32": torch.int32, "float32": torch.float32,
+    "uint8": torch.uint8, "int16": torch.int16, "int32": torch.int32, "uint32": torch.int32,
+    "float32": torch.float32,
 }  # fmt: skip
 # The tensors whose last axis are the players.
 OF_PLAYERS = ("actions", "rewards", "raw_rewards", "lives")
@@ -139,6 +141,7 @@ class Layout:
             "keeps_pooled": self.keeps_pooled,
             "envs_per_pooled": self._envs_per_pooled,
             "sound_frames": self.options.frameskip if self.options.sound else 0,
+            "max_objects": MOST_OBJECTS if self.options.objects else 0,
             **self._buffer_numbers(),
             **{name: getattr(self.options, name) for name in _OPTIONS},
         }

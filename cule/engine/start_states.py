@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from tqdm import tqdm
 
+from cule import _core
 from cule.console.console import Snapshot
 from cule.console.options import Group
 from cule.console.start_states import Boot, boot, reset_pool
 from cule.engine.layout import Layout
 from cule.engine.memory import Memory
+from cule.facts.objects import MOST_OBJECTS
 
 
 def _bar(groups: Sequence[Group], what: str, progress: bool) -> tqdm:
@@ -58,6 +60,12 @@ def _place(
     if layout.options.sound:
         for name in ("sound", "sounds"):
             memory.place_array(f"{prefix}_{name}", np.stack([getattr(s, name) for s in snapshots]))
+    if layout.options.objects:
+        boxes = np.zeros((len(snapshots), 2, MOST_OBJECTS + 1, _core.OBJECT_FIELDS), np.int16)
+        for of_state, snapshot in zip(boxes, snapshots, strict=True):
+            if snapshot.boxes is not None:
+                of_state[:] = snapshot.boxes.reshape(of_state.shape)
+        memory.place_array(f"{prefix}_boxes", boxes)
     pictures = np.zeros((len(snapshots), 2, layout.picture_bytes), np.uint8)
     for picture, snapshot in zip(pictures, snapshots, strict=True):
         both = snapshot.pictures.reshape(2, -1)

@@ -8,29 +8,33 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from gymnasium import error
 
 from cule.env.consoles import Consoles
-from cule.env.outputs import Observations
+from cule.env.outputs import Observations, for_each
 from cule.errors import InvalidValue
 
-# The results of the op: the first four of `step`, entries of the info, and in SAME_STEP `final_obs`
-# with its mask, else two empty tensors.
-_RESULTS = ("observations", "rewards", "terminated", "truncated")
+# The results of the op: three of `step`'s, and entries of the info.
+_RESULTS = ("rewards", "terminated", "truncated")
 _KEYS = (
     "lives", "frame_number", "episode_frame_number", "fault", "game_over", "new_game", "raw_reward",
 )  # fmt: skip
 # With sticky actions; otherwise empty tensors.
 _STICKY = ("played_action", "repeated_frames")
-_FINAL = ("final_obs", "_final_obs")
-# With sound, that of `observations` and of `final_obs`; otherwise empty tensors.
-_SOUNDS = ("sound", "final_sound")
+# With objects; otherwise an empty tensor.
+_OBJECTS = ("objects_left_out",)
+# The parts of observations, and in SAME_STEP those of `final_obs`, whose mask comes before them.
+# There may be fewer: the others are empty tensors.
+_MOST_PARTS = 4
+_PARTS = tuple(f"{what}_{i}" for what in ("part", "final_part") for i in range(_MOST_PARTS))
+_NAMES = (*_RESULTS, *_KEYS, *_STICKY, *_OBJECTS, "_final_obs", *_PARTS)
 _SCHEMA = (
     "(Tensor actions, Tensor? player_b_actions, str name, Tensor(a!) ticket) -> "
-    f"({', '.join('Tensor ' + name for name in (*_RESULTS, *_KEYS, *_STICKY, *_FINAL, *_SOUNDS))})"
+    f"({', '.join('Tensor ' + name for name in _NAMES)})"
 )
 
 # By their names, which a graph has as constants.
@@ -61,20 +65,25 @@ class StepOp:
         """The env's tensors in the order of the op's results."""
         tensors, outputs = self._consoles.engine.tensors, self._consoles.outputs
         infos = outputs.step_info
-        images, sound = self._parts(outputs.observations)
-        final, final_sound = self._parts(outputs.final)
         done = self._nothing if outputs.final is None else outputs.done
         return (
-            images, tensors["rewards"], outputs.terminated, outputs.truncated,
+            tensors["rewards"], outputs.terminated, outputs.truncated,
             *(infos[key] for key in _KEYS),
-            *(infos.get(key, self._nothing) for key in _STICKY), final, done, sound, final_sound,
+            *(infos.get(key, self._nothing) for key in (*_STICKY, *_OBJECTS)), done,
+            *self._parts(outputs.observations), *self._parts(outputs.final),
         )  # fmt: skip
 
-    def _parts(self, observations: Observations | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """The images and the sound of observations; what there is not is empty."""
-        if isinstance(observations, dict):
-            return observations["image"], observations["sound"]
-        return self._nothing if observations is None else observations, self._nothing
+    def _parts(self, observations: Observations | None) -> list[torch.Tensor]:
+        """The parts of observations, then empty tensors."""
+        found: list[torch.Tensor] = []
+        if observations is not None:
+            for_each(found.append, observations)
+        return found + [self._nothing] * (_MOST_PARTS - len(found))
+
+    @staticmethod
+    def _together(like: Observations, parts: Sequence[torch.Tensor]) -> Observations:
+        """The parts as one observation, or as a dict where `like` is one."""
+        return dict(zip(like, parts, strict=False)) if isinstance(like, dict) else parts[0]
 
     def play(
         self, actions: torch.Tensor, player_b_actions: torch.Tensor | None
@@ -119,21 +128,19 @@ class StepOp:
         if player_b_actions is not None and not isinstance(player_b_actions, torch.Tensor):
             player_b_actions = torch.as_tensor(player_b_actions, device=device)
         results = torch.ops.cule.step(actions.detach(), player_b_actions, self._name, self._ticket)
-        entries = zip((*_KEYS, *_STICKY), results[len(_RESULTS) :], strict=False)
+        entries = zip((*_KEYS, *_STICKY, *_OBJECTS), results[len(_RESULTS) :], strict=False)
         known = outputs.step_info
         infos = {
             "env_id": outputs.info["env_id"].clone(),
             **{key: value for key, value in entries if key in known},
         }
         infos |= {f"_{key}": outputs.everywhere.clone() for key in infos}
-        observations = results[0]
-        final, done, sound, final_sound = results[-4:]
-        if isinstance(outputs.observations, dict):
-            observations = {"image": observations, "sound": sound}
-            final = {"image": final, "sound": final_sound}
+        like = outputs.observations
+        observations = self._together(like, results[-2 * _MOST_PARTS : -_MOST_PARTS])
         if outputs.same_step:
-            infos |= {"final_obs": final, "_final_obs": done}
-        return observations, results[1], results[2], results[3], infos
+            final = self._together(like, results[-_MOST_PARTS:])
+            infos |= {"final_obs": final, "_final_obs": results[-2 * _MOST_PARTS - 1]}
+        return observations, results[0], results[1], results[2], infos
 
 
 @torch.library.custom_op("cule::step", mutates_args=("ticket",), schema=_SCHEMA)

@@ -68,7 +68,8 @@ class Flights:
         """
         self._consoles.check_idle("pin_results")
         tensors = self._consoles.engine.tensors
-        names = [*RESULTS, *["sounds"] * ("sounds" in tensors)]
+        optional = ("sounds", "objects", "objects_left_out")
+        names = [*RESULTS, *(name for name in optional if name in tensors)]
         self._consoles.replace({name: tensors[name].pin_memory() for name in names})
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from cule.engine import Engine
+from cule.env.parts import TENSORS, ObsType, parts_of
 
 # A result: a tensor, or an array with output="numpy". It is Any and not a union, as then every
 # caller would have to check which of the two it got.
@@ -30,16 +31,16 @@ class Outputs:
 
     Args:
         engine: the engine that has the tensors.
-        obs_type: "image" or "ram".
+        obs_type: "image", "ram" or "objects", or several of them.
         output: "torch": calls return copies; "torch_shared": the views themselves; "numpy": arrays.
         same_step: whether a step that ends an episode also resets the env, and so returns two
             observations.
 
     Attributes:
         same_step: as given.
-        observations: (num_envs, stack_num, img_height, img_width) uint8, or (num_envs, 128). With
-            sound a dict of these, "image", and of the last frame's samples, "sound", (num_envs,
-            512) uint8.
+        observations: (num_envs, stack_num, img_height, img_width) uint8, or (num_envs, 128), or
+            objects, (num_envs, rows, 7) int16. Of several a dict. With sound a dict, too, of these,
+            "image", and of the last frame's samples, "sound", (num_envs, 512) uint8.
         final: the same of the episodes that ended in this step, in SAME_STEP; else None.
         terminated, truncated: (num_envs,) bool.
         done: (num_envs,) bool: either of them. It is computed when it is asked for.
@@ -48,15 +49,11 @@ class Outputs:
         everywhere: (num_envs,) bool, all True: the mask of an entry that every env has.
     """
 
-    def __init__(self, engine: Engine, obs_type: str, output: str, same_step: bool):
+    def __init__(self, engine: Engine, obs_type: ObsType, output: str, same_step: bool):
         self._engine, self._output, self.same_step = engine, output, same_step
         tensors, device, num_envs = engine.tensors, engine.device, engine.num_envs
-        self.observations = self._with_sound(
-            tensors["ram" if obs_type == "ram" else "observations"], "sounds"
-        )
-        self.final = (
-            self._with_sound(tensors["final_observations"], "final_sounds") if same_step else None
-        )
+        self.observations = self._parts(obs_type, 0)
+        self.final = self._parts(obs_type, 1) if same_step else None
         self.terminated = tensors["terminated"].view(torch.bool)
         self.truncated = tensors["truncated"].view(torch.bool)
         self.done = torch.zeros(num_envs, dtype=torch.bool, device=device)
@@ -69,16 +66,27 @@ class Outputs:
             "game_over": tensors["over"].view(torch.bool),
             "new_game": tensors["began"].view(torch.bool),
         }
+        if "objects_left_out" in tensors:
+            self.info["objects_left_out"] = tensors["objects_left_out"]
         self._sticky = {}
         if "repeated" in tensors:  # with sticky actions
             self._sticky["played_action"] = tensors["played"]
             self._sticky["repeated_frames"] = tensors["repeated"]
         self.everywhere = torch.ones(num_envs, dtype=torch.bool, device=device)
 
-    def _with_sound(self, images: torch.Tensor, sounds: str) -> Observations:
-        if not self._engine.options.sound:
-            return images
-        return {"image": images, "sound": self._engine.tensors[sounds][:, -1]}
+    def _parts(self, obs_type: ObsType, final: int) -> Observations:
+        """The tensors of observations; with `final` 1 those of episodes that ended."""
+        tensors = self._engine.tensors
+        parts = {name: tensors[TENSORS[name][final]] for name in parts_of(obs_type)}
+        if not isinstance(obs_type, str):
+            found = parts
+        elif self._engine.options.sound:
+            found = {"image": parts[obs_type]}
+        else:
+            return parts[obs_type]
+        if self._engine.options.sound:
+            found["sound"] = tensors["final_sounds" if final else "sounds"][:, -1]
+        return found
 
     @property
     def step_info(self) -> dict[str, torch.Tensor]:

@@ -22,6 +22,7 @@ from cule.arguments import (
 )
 from cule.console import AUTORESET_MODES, EPISODE_STARTS, Options
 from cule.devices.device import MAX_THREADS, cpus_of_threads, find_device, usable_cpus
+from cule.env.parts import observation_types, parts_of
 from cule.errors import InvalidValue
 from cule.rom import PLAYERS
 
@@ -44,7 +45,7 @@ def _optional(check: Check) -> Check:
 _CHECKS: dict[str, Check] = {
     "num_envs": partial(integer, most=MAX_ENVS),
     "num_players": partial(one_of, choices=PLAYERS),
-    "obs_type": partial(choice, choices=("image", "ram")),
+    "obs_type": observation_types,
     "output": partial(choice, choices=("torch", "torch_shared", "numpy")),
     "render_mode": partial(choice, choices=(None, *RENDER_MODES)),
     "autoreset_mode": autoreset_mode,
@@ -85,7 +86,7 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
     """
     checked = SimpleNamespace(**{name: check(name, given[name]) for name, check in _CHECKS.items()})
     count = checked.num_envs
-    if checked.obs_type == "ram" and checked.autoreset_mode == AutoresetMode.SAME_STEP:
+    if "ram" in parts_of(checked.obs_type) and checked.autoreset_mode == AutoresetMode.SAME_STEP:
         raise InvalidValue(
             "expected obs_type='image' with autoreset_mode SAME_STEP, as RAM keeps no final "
             "observation"
@@ -185,4 +186,5 @@ def step_options(checked: SimpleNamespace, action_space: str) -> Options:
         stack=checked.stack_num,
         reset_pool_size=checked.reset_pool_size,
         sound=checked.sound_obs,
+        objects="objects" in parts_of(checked.obs_type),
     )

@@ -7,22 +7,33 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from cule import _core
 from cule.engine import Engine
+from cule.env.parts import TENSORS, ObsType, parts_of
 
 
-def observation_space(engine: Engine, obs_type: str) -> Box | Dict:
-    """Pixels from 0 to 255, or with `obs_type` "ram" the console's 128 bytes; and the sound."""
-    if obs_type == "ram":
-        shape: tuple[int, ...] = (_core.RAM_BYTES,)
-    else:
-        shape = tuple(engine.tensors["observations"].shape[1:])
-    images = Box(low=0, high=255, shape=shape, dtype=np.uint8)
-    return with_sound(images) if engine.options.sound else images
+def observation_space(engine: Engine, obs_type: ObsType) -> Box | Dict:
+    """Pixels from 0 to 255, the console's 128 bytes, or objects; of several a Dict; and the sound.
+
+    Objects are rows of int16 (see AtariEnv.get_objects), none of whose numbers is above 255.
+    """
+    parts = {}
+    for name in parts_of(obs_type):
+        tensor = engine.tensors[TENSORS[name][0]]
+        dtype = np.int16 if name == "objects" else np.uint8
+        parts[name] = Box(low=0, high=255, shape=tuple(tensor.shape[1:]), dtype=dtype)
+    if isinstance(obs_type, str):
+        alone = parts[obs_type]
+        return with_sound(alone) if engine.options.sound else alone
+    return Dict(parts | ({"sound": sound_space()} if engine.options.sound else {}))
+
+
+def sound_space() -> Box:
+    """The samples of a frame."""
+    return Box(low=0, high=255, shape=(_core.FRAME_SAMPLES,), dtype=np.uint8)
 
 
 def with_sound(images: Box) -> Dict:
     """The space of observations with sound, whose names are those of ale-py's env."""
-    samples = (_core.FRAME_SAMPLES,)
-    return Dict(image=images, sound=Box(low=0, high=255, shape=samples, dtype=np.uint8))
+    return Dict(image=images, sound=sound_space())
 
 
 def action_space(

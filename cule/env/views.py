@@ -42,6 +42,29 @@ def get_sound(env: HasConsoles, env_ids: Any = None) -> Array:
 
 
 @reads
+def get_objects(env: HasConsoles, env_ids: Any = None) -> Array:
+    """(n, 256, 7) int16: some envs' (None: all) objects in the last two frames, then rows of zeros.
+
+    A row has the object's kind (its name is `cule.objects(game)[kind]`; 0 is unknown), the column
+    and the line of its first pixel, width, height, color (a number of the palette) and in which of
+    the two frames it is visible: 1, the last; 2, the one before it; 3, both. docs/api.md says how
+    boxes are found. `info["objects_left_out"]` is not 0 in an env with more objects.
+
+    Raises:
+        TypeError: `env_ids` is not a list of envs.
+        ValueError: the env was made without "objects" in obs_type.
+    """
+    env.consoles.check_shown("get_objects")
+    engine = env.consoles.engine
+    if not engine.options.objects:
+        raise InvalidValue(
+            "expected an env with 'objects' in obs_type for get_objects(), got one without"
+        )
+    chosen = env_ids_of(env.consoles, env_ids)
+    return env.consoles.outputs.give(engine.tensors["objects"][chosen])
+
+
+@reads
 def get_screen(env: HasConsoles) -> Array:
     """(num_envs, height, 160) uint8: palette indices of the last emulated frame.
 

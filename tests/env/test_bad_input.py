@@ -157,7 +157,10 @@ WRONG_OPTIONS = [
     ({"obs_type": "images"}, ValueError, "got 'images'; closest: 'image'"),
     ({"autoreset_mode": 1}, ValueError, "autoreset_mode to be .* got 1"),
     ({"autoreset_mode": None}, ValueError, "autoreset_mode to be .* got None"),
-    ({"obs_type": "rgb"}, ValueError, "obs_type to be 'image' or 'ram', got 'rgb'"),
+    ({"obs_type": "rgb"}, ValueError, "obs_type to be 'image' or 'ram' or 'objects', got 'rgb'"),
+    ({"obs_type": ("ram", "ram")}, ValueError, "obs_type to name each part once"),
+    ({"obs_type": []}, ValueError, "obs_type to name each part once"),
+    ({"obs_type": ("ram", "rgb")}, ValueError, "obs_type to be 'image' or 'ram' or 'objects'"),
     (
         {"obs_type": "ram", "autoreset_mode": "SameStep"},
         ValueError,

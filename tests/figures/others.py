@@ -13,9 +13,10 @@ DECIDED = "measured when it was decided; there are no rows of it"
 # fmt: off
 OTHERS: dict[str, tuple[str, list[str], str]] = {
     "docs/api.md": (
-        "-1 0 1 2 3 4 5 30 31 64 84 128 160 210 250 512 518 2015 4096 18000 108000 400000",
+        "-1 0 1 2 3 4 5 30 31 64 84 128 160 210 250 256 512 518 2015 4096 18000 108000 400000",
         [
-            "False, 0.5", "console's 128 bytes", "runs several times as", "the third action",
+            "False, 0.5", "256, 7) int16", "are 8 pixels wide", "runs several times as",
+            "the third action",
             "| 0.0 | 0.25 | 0.25 | 0.0 | 0.0", "of 0.25", "| 0.25", "takes a few times as"
         ],
         NONE,
@@ -71,7 +72,7 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         NONE,
     ),
     "design/architecture.md": (
-        "1 2 3 4 5 6 128 2600 6507 60,000",
+        "1 2 3 4 5 6 7 128 2600 6507 60,000",
         ["its half, and", "its 128 bytes"],
         NONE,
     ),

@@ -222,6 +222,28 @@ def test_sound(library: Path, autoreset: int, changes: dict[str, Any]) -> None:
     assert pair.endings >= 7 and heard > 100
 
 
+@pytest.mark.parametrize(
+    ("autoreset", "changes"),
+    [
+        (NEXT_STEP, {}),
+        (SAME_STEP, {"frameskip": 1}),
+        (SAME_STEP, {"reset_pool_size": 0, "frameskip": 8, "noop_max": 2}),
+    ],
+)
+def test_objects(library: Path, autoreset: int, changes: dict[str, Any]) -> None:
+    """Over ends of episodes, with start states and with emulated starts: the boxes of two frames,
+    and the list of objects."""
+    games = ("asteroids", "freeway", "montezuma_revenge", "pitfall2")
+    options = some_options(autoreset=autoreset, objects=True, **changes)
+    pair = Pair(SimulatedGpu(library, seed=3), games, 7, options)
+    pair.reset(None, torch.arange(7))
+    seen = 0
+    for _ in range(48 // options.frameskip):
+        pair.step()
+        seen += int((pair.cpu.tensors["objects"][..., -1] > 0).sum())
+    assert pair.endings >= 7 and seen > 100
+
+
 def test_patches(library: Path) -> None:
     """Each env has its own, and gets others in the middle."""
     pair = Pair(SimulatedGpu(library, seed=1), ("pong", "seaquest"), 6, some_options())

@@ -19,6 +19,7 @@
 #include "kernels/phases.h"
 #include "kernels/play.h"
 #include "kernels/reset.h"
+#include "kernels/see.h"
 
 namespace cule {
 namespace {
@@ -77,6 +78,10 @@ struct EnvPhases {
     store_step_end(batch, env, workspace.trail.starts);
   }
   void draw() const { draw_env(batch, env, recording()); }
+  void see() const { list_objects(batch, env); }  // drawing has found the boxes
+  void see_start() const {
+    if (trace().restart != Restart::kNone) list_objects(batch, env);
+  }
   void observe() const {
     cule::observe(batch, env, trace().plan, best_vector_level(), workspace.resizing);
   }
@@ -85,8 +90,10 @@ struct EnvPhases {
     if (!batch.terminated[env] && !batch.truncated[env]) return;
     const size_t bytes = observed_frame_bytes(batch.observation) * batch.observation.stack;
     memcpy(batch.final_observations + env * bytes, batch.observations + env * bytes, bytes);
-    if (!hears(batch)) return;
-    memcpy(final_sounds_of(batch, env), sounds_of(batch, env), sound_bytes(batch));
+    if (hears(batch))
+      memcpy(final_sounds_of(batch, env), sounds_of(batch, env), sound_bytes(batch));
+    if (sees(batch))
+      memcpy(final_objects_of(batch, env), objects_of(batch, env), object_bytes(batch));
   }
   void choose() const { choose_reset(batch, env, mask); }
   void restart() const {
@@ -114,7 +121,7 @@ class CpuBackend final : public Backend {
     expect_landed("reset");
     const uint64_t call = prepare(batch);
     pool_.run(batch.num_envs, [&, call](int thread, int env) {
-      run_reset(phases(batch, env, thread, call, mask, seeds));
+      run_reset(batch, phases(batch, env, thread, call, mask, seeds));
     });
   }
 
@@ -198,7 +205,7 @@ class CpuBackend final : public Backend {
     return [this, batch, call, resets, seeds = std::move(flight.seeds)](int thread, int env) {
       const int64_t* seeds_at = seeds.empty() ? nullptr : seeds.data();
       const EnvPhases all = phases(batch, env, thread, call, nullptr, seeds_at);
-      if (resets) run_reset(all);
+      if (resets) run_reset(batch, all);
       else run_step(batch, all);
     };
   }

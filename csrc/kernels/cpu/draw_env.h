@@ -6,7 +6,8 @@
 
 namespace cule {
 
-// Does all pieces of a step (kernels/cpu/draw_frames.h).
+// Does all pieces of a step (kernels/cpu/draw_frames.h). Finds the boxes of objects, too, if they
+// are asked for.
 void draw_env(const Batch& batch, size_t env, const Recording& recording);
 
 }  // namespace cule

@@ -5,24 +5,48 @@
 #pragma once
 
 #include "kernels/draw.h"
+#include "kernels/see.h"
 #include "tia/render/scanline_replay.h"
 
 namespace cule {
 
-// Does one piece. Paints with vectors of `Pixels` (tia/render/line_painter.h).
+// Draws segments in which scanlines may share rows. Paints with vectors of `Pixels`
+// (tia/render/line_painter.h). `finder` is told of its scanlines.
+template <class Pixels, class Finder>
+CULE_INLINE uint32_t draw_shared(const Batch& batch, size_t env, const Recording& recording,
+                                 size_t slot, int count, Finder& finder) {
+  const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
+  ScanlineRenderer<LinePainter<Pixels>, Finder> view(
+      pictures_of(batch, env), picture_of_frame(batch.traces[env].plan, frame),
+      static_cast<int>(config_of(batch, env).height), finder);
+  return draw_segments(batch, env, recording, slot, count, view);
+}
+
+// Draws the frame that begins in `slot`, and finds the boxes of its objects.
+template <class Pixels>
+CULE_INLINE uint32_t draw_and_see(const Batch& batch, size_t env, const Recording& recording,
+                                  size_t slot, const LineRoom<LineBits>& room) {
+  const Part part = part_of(batch.traces[env], recording.starts, slot);
+  const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
+  if (part != Part::kSharedRows) {
+    if (is_seen(batch.traces[env], frame)) see_frame(batch, env, recording, frame);
+    return draw_rare_part(batch, env, recording, part, slot, kSegments, room);
+  }
+  BoxFinder finder(object_frames_of(batch, env).settings, boxes_of_frame(batch, env, frame));
+  const uint32_t found = draw_shared<Pixels>(batch, env, recording, slot, kSegments, finder);
+  finder.finish();
+  return found;
+}
+
+// Does one piece.
 template <class Pixels>
 CULE_INLINE uint32_t draw_part(const Batch& batch, size_t env, const Recording& recording,
                                size_t slot, int count, const LineRoom<LineBits>& room) {
-  const StepTrace& trace = batch.traces[env];
-  const Part part = part_of(trace, recording.starts, slot);
-  if (part != Part::kSharedRows) {
+  const Part part = part_of(batch.traces[env], recording.starts, slot);
+  if (part != Part::kSharedRows)
     return draw_rare_part(batch, env, recording, part, slot, count, room);
-  }
-  const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
-  ScanlineRenderer<LinePainter<Pixels>> view(pictures_of(batch, env),
-                                             picture_of_frame(trace.plan, frame),
-                                             static_cast<int>(config_of(batch, env).height));
-  return draw_segments(batch, env, recording, slot, count, view);
+  NoFinder nobody;
+  return draw_shared<Pixels>(batch, env, recording, slot, count, nobody);
 }
 
 // Does all pieces of a step.
@@ -30,6 +54,7 @@ template <class Pixels>
 CULE_INLINE void draw_frames(const Batch& batch, size_t env, const Recording& recording) {
   const StepTrace& trace = batch.traces[env];
   if (trace.entries == 0) return;
+  if (sees(batch)) move_boxes_on(batch, env);
   LineBits words[LineRoom<LineBits>::kSize] = {};
   const LineRoom<LineBits> room{words, 1};
   uint32_t& latches = latch_word(batch, env);
@@ -41,7 +66,8 @@ CULE_INLINE void draw_frames(const Batch& batch, size_t env, const Recording& re
                               1, room);
   }
   for (size_t slot = drawn; slot < end; slot += kSegments) {
-    latches |= draw_part<Pixels>(batch, env, recording, slot, kSegments, room);
+    latches |= sees(batch) ? draw_and_see<Pixels>(batch, env, recording, slot, room)
+                           : draw_part<Pixels>(batch, env, recording, slot, kSegments, room);
   }
 }
 

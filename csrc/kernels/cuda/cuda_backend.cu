@@ -7,6 +7,8 @@
 //   hear           a warp for each env
 //   prepare        a thread for each env; a block saves pictures
 //   draw           `segments`: a thread for each kSegmentLines scanlines of an env
+//   see            `see_frames`: a thread for each of an env's last two frames; then a thread for
+//                  each env lists the objects
 //   observe        `observe_envs`: a block for each env
 //   restart        a block copies a state of the pool, or a thread emulates an episode's start
 //
@@ -109,7 +111,7 @@ class CudaBackend final : public Backend {
   void reset(const Batch& batch, const uint8_t* mask, const int64_t* seeds,
              void* stream) override {
     Guard guard(device_);
-    run_reset(Phases{*this, batch, static_cast<cudaStream_t>(stream), mask, seeds});
+    run_reset(batch, Phases{*this, batch, static_cast<cudaStream_t>(stream), mask, seeds});
     check(cudaGetLastError(), "reset");
   }
 
@@ -289,6 +291,12 @@ class CudaBackend final : public Backend {
       const dim3 blocks(blocks_for(batch.num_envs, kThreads), kSegments, batch.options.frameskip);
       start(segments, blocks, kThreads, 0, stream, batch);
     }
+    void see() const {
+      const dim3 blocks(blocks_for(batch.num_envs, kThreads), 2);
+      start(see_frames, blocks, kThreads, 0, stream, batch);
+      list_objects_of(false);
+    }
+    void see_start() const { list_objects_of(true); }
     void observe() const { observe_all(false); }
     void keep_final() {
       join_pooled();
@@ -312,6 +320,10 @@ class CudaBackend final : public Backend {
     }
     void observe_start() const { observe_all(true); }
 
+    void list_objects_of(bool only_starts) const {
+      const int blocks = blocks_for(batch.num_envs, kThreads);
+      start(list_all_objects, blocks, kThreads, 0, stream, batch, only_starts);
+    }
     void observe_all(bool only_starts) const {
       const auto sized = [](auto channels, auto most) { return observe_envs<channels, most>; };
       start(pick(batch, sized), batch.num_envs, kThreads, 0, stream, batch, only_starts);

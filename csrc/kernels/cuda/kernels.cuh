@@ -8,6 +8,7 @@
 #include "kernels/observe/stack.h"
 #include "kernels/observe/window.h"
 #include "kernels/reset.h"
+#include "kernels/see.h"
 
 namespace cule {
 
@@ -102,6 +103,24 @@ __global__ void __launch_bounds__(kThreads, 8)
     to[i] = from[i];
   own_rows(pictures, BlockLanes{});
   if (hears(batch)) copy_sound_from(batch, env, batch.pool, slot, BlockLanes{});
+  if (sees(batch)) copy_boxes_from(batch, env, batch.pool, slot, BlockLanes{});
+}
+
+// Finds the boxes of a step's last two frames; a thread for each env and frame.
+__global__ void __launch_bounds__(kThreads) see_frames(const __grid_constant__ Batch batch) {
+  const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  if (env >= static_cast<size_t>(batch.num_envs)) return;
+  const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
+  if (blockIdx.y == 0) see_frame_before(batch, env, recording);
+  else see_last_frame(batch, env, recording);
+}
+
+// Lists the objects of each env, or with `only_starts` of those that begin an episode.
+__global__ void __launch_bounds__(kThreads)
+    list_all_objects(const __grid_constant__ Batch batch, bool only_starts) {
+  const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  if (env >= static_cast<size_t>(batch.num_envs)) return;
+  if (!only_starts || batch.traces[env].restart != Restart::kNone) list_objects(batch, env);
 }
 
 // Emulates the start of an episode for each env that starts one without the pool; a thread for each
@@ -139,9 +158,12 @@ __global__ void __launch_bounds__(kThreads)
   uint8_t* to = batch.final_observations + env * bytes;
   for (size_t i = blockIdx.y * blockDim.x + threadIdx.x; i < bytes; i += gridDim.y * blockDim.x)
     to[i] = from[i];
-  if (!hears(batch) || blockIdx.y != 0) return;
-  for (size_t i = threadIdx.x; i < sound_bytes(batch); i += blockDim.x)
+  if (blockIdx.y != 0) return;
+  for (size_t i = threadIdx.x; hears(batch) && i < sound_bytes(batch); i += blockDim.x)
     final_sounds_of(batch, env)[i] = sounds_of(batch, env)[i];
+  const size_t numbers = object_bytes(batch) / sizeof(int16_t);
+  for (size_t i = threadIdx.x; i < numbers; i += blockDim.x)
+    final_objects_of(batch, env)[i] = objects_of(batch, env)[i];
 }
 
 // Of the `kEach` envs of a block, those for which there is something to do: a few in thousands.

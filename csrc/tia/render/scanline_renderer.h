@@ -12,6 +12,7 @@
 #include "tia/chip/collision_latches.h"
 #include "tia/chip/draw.h"
 #include "tia/chip/priority.h"
+#include "tia/render/box_finder.h"
 #include "tia/render/line_painter.h"
 #include "tia/render/pictures.h"
 
@@ -20,6 +21,8 @@ namespace cule {
 // The bits of all objects along a scanline.
 struct LineObjects {
   LineMask bits[kNumTiaObjects];
+
+  CULE_INLINE uint64_t at(uint32_t object, int word) const { return bits[object].words[word]; }
 
   // Takes over what `object` shows now, from pixel `begin` on.
   template <uint32_t kObject>
@@ -70,13 +73,20 @@ struct LineObjects {
   }
 };
 
-template <class Painter>
+// What else is told of each scanline: a BoxFinder, or nobody.
+struct NoFinder {
+  CULE_INLINE void repeat_line(int) {}
+  CULE_INLINE void begin_line(int) {}
+  CULE_INLINE void piece(int, int, int, const PieceLook&, const LineObjects&) {}
+};
+
+template <class Painter, class Finder = NoFinder>
 class ScanlineRenderer {
  public:
   static constexpr bool kSeesColors = true;
 
-  CULE_INLINE ScanlineRenderer(const Pictures& shown, uint32_t front, int lines)
-      : pictures_(shown), front_(front), height_(lines) {}
+  CULE_INLINE ScanlineRenderer(const Pictures& shown, uint32_t front, int lines, Finder& finder)
+      : pictures_(shown), front_(front), height_(lines), finder_(finder) {}
 
   CULE_INLINE void begin_picture() {}
   CULE_INLINE void grey_out(int) {}  // if a frame is cut off, its scanlines have their own rows
@@ -110,6 +120,7 @@ class ScanlineRenderer {
   Pictures pictures_;
   uint32_t front_;  // the picture that is drawn into
   int height_;
+  Finder& finder_;
   LineObjects objects_ = {};
   uint32_t stale_ = kAllObjects;  // the objects whose bits are out of date from the beam on
   uint32_t mixed_ = 0;     // the objects that changed within the scanline: their bits before differ
@@ -153,9 +164,11 @@ class ScanlineRenderer {
     const bool one = num_pieces_ == 1;
     if (!changed_ && one && pieces_[0].looks_like(unpainted_) &&
         comb_begin_ == last_comb_begin_ && counted_from_ == 0) {
+      finder_.repeat_line(line);
       share_row(tia, line);
       return;
     }
+    tell_finder(line);
     unpainted_ = one ? pieces_[0] : LinePiece(0, false, 0, 0);
     changed_ = mixed_ != 0 || !one;
     LinePixelMasks masks;
@@ -178,6 +191,16 @@ class ScanlineRenderer {
     else Painter::paint(pixels, masks, pieces_, num_pieces_);
     for (int x = comb_begin_; x < kCombPixels; ++x) pixels[x] = 0;
     share_row(tia, line);
+  }
+
+  CULE_INLINE void tell_finder(int line) {
+    finder_.begin_line(line);
+    for (int i = 0; i < num_pieces_; ++i) {
+      const LinePiece& piece = pieces_[i];
+      const int end = i + 1 < num_pieces_ ? pieces_[i + 1].begin() : kLinePixels;
+      finder_.piece(piece.begin(), end, comb_begin_,
+                    {piece.colors(), piece.is_lit(), piece.priority()}, objects_);
+    }
   }
 
   CULE_INLINE void share_row(TiaState& tia, int line) {

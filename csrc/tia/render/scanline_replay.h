@@ -138,14 +138,15 @@ CULE_COLD bool replay_hidden(SegmentStart& at, const TiaFormat& format, const Re
 }
 
 // Replays a segment as a whole.
-template <class Painter>
+template <class Painter, class Finder>
 CULE_INLINE void replay_segment(SegmentStart& at, const TiaFormat& format, const Replay& replay,
-                                int32_t begin, int32_t end, ScanlineRenderer<Painter>& view) {
+                                int32_t begin, int32_t end,
+                                ScanlineRenderer<Painter, Finder>& view) {
   TiaState& tia = at.tia;
   bool goes_on = tia.cursor >= begin || replay_hidden(at, format, replay, begin);
   CULE_CHECK(!goes_on || tia.cursor == begin);
   bool at_end = tia.line_left == 0;  // of the scanline above
-  ScanlineReplay<ScanlineRenderer<Painter>> lines{at, format, replay, view};
+  ScanlineReplay<ScanlineRenderer<Painter, Finder>> lines{at, format, replay, view};
   int line = (begin - tia.origin) / kClocksPerLine;
   for (int32_t clock = begin; goes_on && clock < end; ++line) {
     if (at_end) view.objects_changed(end_lines(tia, 1));

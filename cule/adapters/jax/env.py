@@ -14,6 +14,7 @@ import torch
 
 from cule.adapters.jax.traced import Traced, plain_seed
 from cule.env.keywords import refuse
+from cule.env.parts import refuse_objects
 from cule.errors import InvalidType, InvalidValue
 from cule.vector_env import AtariEnv
 
@@ -79,6 +80,7 @@ class AtariJaxEnv:
         **options: Any,
     ):
         refuse("AtariJaxEnv", options, _RESERVED)
+        refuse_objects("AtariJaxEnv", options)
         self.env = AtariEnv(game, num_envs, device, output="torch_shared", **options)
         if self.env.device.type == "cuda" and jax.default_backend() != "gpu":
             raise InvalidValue(

@@ -1,0 +1,85 @@
+// A view that finds boxes around the TIA's objects instead of drawing pixels.
+//
+// box_finder.h says what the boxes are.
+#pragma once
+
+#include "tia/chip/draw.h"
+#include "tia/chip/priority.h"
+#include "tia/render/box_finder.h"
+#include "tia/render/line_cache.h"
+
+namespace cule {
+
+class ObjectView {
+ public:
+  static constexpr bool kSeesColors = true;
+  using Cache = LineCache<LineBits>;
+
+  // Puts boxes into `boxes`, of the first `lines` scanlines.
+  CULE_INLINE ObjectView(const int16_t* settings, const FrameBoxes& boxes, int lines,
+                         const Cache::Room& room)
+      : finder_(settings, boxes), height_(lines), cache_{room} {}
+
+  CULE_INLINE void begin_picture() {}
+  CULE_INLINE void grey_out(int) {}
+  CULE_INLINE void collisions_cleared() {}
+  CULE_INLINE void objects_changed(uint32_t objects) { cache_.objects_changed(objects); }
+  CULE_INLINE void flush(const TiaState&) { end_piece(); }
+
+  // Shows pixels [begin, end) of a scanline (draw.h). Pixels wait to be looked at together with
+  // those that follow on the same scanline, until the look changes.
+  CULE_INLINE void show(const TiaState& tia, int line, int begin, int end) {
+    if (line >= height_) return;
+    const PieceLook look = look_of(tia);
+    const bool goes_on = line == line_;
+    if (!goes_on || !(look == look_)) {
+      end_piece();
+      if (!goes_on) {
+        cache_.begin_line();
+        comb_begin_ = kCombPixels;
+      }
+      line_ = line;
+      look_ = look;
+      begin_ = begin;
+    }
+    if (tia.hmove_blank && begin < comb_begin_) comb_begin_ = begin;
+    end_ = end;
+    if (look.lit) cache_.refresh(tia, begin);
+  }
+
+  // After the frame: the boxes are complete.
+  CULE_INLINE void finish() {
+    end_piece();
+    finder_.finish();
+  }
+
+ private:
+  static constexpr int kNoLine = -2;
+
+  BoxFinder finder_;
+  int height_;
+  Cache cache_;
+  // What has been shown of a scanline and not looked at yet, and the first pixel of its comb.
+  int line_ = kNoLine, begin_ = 0, end_ = 0, comb_begin_ = kCombPixels;
+  PieceLook look_ = {};
+  int last_line_ = kNoLine;  // the last scanline that was looked at
+
+  static CULE_INLINE PieceLook look_of(const TiaState& tia) {
+    if (tia.vblank & 2) return {};
+    return {tia.colup.word | static_cast<uint32_t>(tia.colupf) << 16 |
+                static_cast<uint32_t>(tia.colubk) << 24,
+            true, score_or_priority(tia)};
+  }
+
+  CULE_COLD void look_at_piece() {
+    if (line_ != last_line_) finder_.begin_line(line_);
+    last_line_ = line_;
+    finder_.piece(begin_, end_, comb_begin_, look_, cache_.bits);
+  }
+  CULE_INLINE void end_piece() {
+    if (begin_ != end_) look_at_piece();
+    begin_ = end_;
+  }
+};
+
+}  // namespace cule

@@ -1,0 +1,91 @@
+// A step of env 0 drawn as on a CPU, and which pixels its objects have in each frame, for tests.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstring>
+#include <vector>
+
+#include "../chips/pixel_view.h"
+#include "execution/interpreter.h"
+#include "kernels/cpu/draw_frames.h"
+#include "kernels/memory.h"
+#include "kernels/play.h"
+
+namespace py = pybind11;
+
+namespace {
+
+using namespace cule;
+
+constexpr uint16_t kNoPixel = 0xFFFF;  // no color: they are bytes
+constexpr size_t kFramePixels = size_t{Pictures::kRows} * kNumTiaObjects * kLinePixels;
+
+// Writes down for each pixel which objects it has, in which color, one by one and without a cache.
+struct MaskView {
+  static constexpr bool kSeesColors = true;
+  std::vector<uint16_t> pixels;  // [frames][lines][objects][columns]
+  int height;
+
+  void begin_picture() {}
+  void objects_changed(uint32_t) {}
+  void grey_out(int) {}
+  void next_frame() { pixels.resize(pixels.size() + kFramePixels, kNoPixel); }
+  void show(const TiaState& tia, int line, int begin, int end) {
+    if (line >= height || tia.vblank & 2) return;
+    uint16_t* frame = pixels.data() + pixels.size() - kFramePixels;
+    for (int x = tia.hmove_blank && begin < kCombPixels ? kCombPixels : begin; x < end; ++x) {
+      for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
+        if (!covers(tia, object, x)) continue;
+        const uint8_t color = color_of(tia, object, x);
+        const size_t at = static_cast<size_t>(line) * kNumTiaObjects + object;
+        if (color != tia.colubk) frame[at * kLinePixels + static_cast<size_t>(x)] = color;
+      }
+    }
+  }
+
+ private:
+  static uint8_t color_of(const TiaState& tia, uint32_t object, int x) {
+    if (object == kPlayfield && score_or_priority(tia) & 2) return tia.colup[x >= kLinePixels / 2];
+    if (object == kBall || object == kPlayfield) return tia.colupf;
+    return tia.colup[object == kPlayer1 || object == kMissile1];
+  }
+};
+
+py::array_t<uint16_t> play_and_see(uintptr_t address, bool wide) {
+  Batch batch;
+  std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
+  std::vector<uint32_t> entries(batch.buffer_capacity), starts(segment_words(batch.options));
+  TiaTrail trail{};
+  trail.starts = starts_of_one_env(starts.data());
+  clear_starts(batch, trail.starts);
+  TiaState tia{}, before;
+  load_part(batch.records, 0, offsetof(EnvRecord, tia), before);
+  Devices devices{};
+  SoundState unheard{};
+  PlainMachine machine =
+      make_plain_machine(batch, 0, devices, {entries.data(), trail, tia, unheard});
+  play_frames(batch, 0, machine, DynamicCore{});
+  store_end_state(batch, 0, machine);
+  const ConsoleConfig& config = config_of(batch, 0);
+  MaskView view{{}, static_cast<int>(config.height)};
+  view.next_frame();
+  for (uint32_t i = 0; i < batch.traces[0].entries; ++i) {
+    replay_entry(before, config.format, entries[i], view);
+    if (entry_register(entries[i]) == kMarkFrameEnd) view.next_frame();
+  }
+  const Recording recording{entries.data(), trail.starts};
+  save_pictures(batch, 0, OneLane{});
+  store_step_end(batch, 0, trail.starts);
+  if (wide) draw_frames<Pixels32>(batch, 0, recording);
+  else draw_frames<Pixels16>(batch, 0, recording);
+  list_objects(batch, 0);
+  const auto frames = static_cast<py::ssize_t>(view.pixels.size() / kFramePixels) - 1;
+  const std::vector<py::ssize_t> shape{frames, Pictures::kRows, kNumTiaObjects, kLinePixels};
+  return py::array_t<uint16_t>(shape, view.pixels.data());
+}
+
+}  // namespace
+
+PYBIND11_MODULE(objects_module, m) {
+  m.def("step", &play_and_see, py::arg("address"), py::arg("wide"));
+}
