@@ -27,7 +27,7 @@ from cule.train.logs.rows import append_row
 from cule.train.lowering.settings_read import Make
 from cule.train.plan import annotate, timeline
 from cule.train.run.opening import Opening, open_run, with_tuned
-from cule.train.run.result import result_of, summary
+from cule.train.run.result import check_names, result_of, summary
 from cule.train.run.run import Run
 from cule.train.run.stopper import Stopper
 from cule.train.settings import begin
@@ -97,6 +97,7 @@ def _joined(args: Any) -> Iterator[ProcessGroup]:
 
 def _run(opening: Opening) -> dict[str, Any]:
     """Trains, and writes the row and the plot; returns the row."""
+    check_names(opening.args)
     run = Run(opening)
     try:
         if run.finished:

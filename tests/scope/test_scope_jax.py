@@ -78,6 +78,20 @@ def iterate(ledger: Ledger, x) -> None:
     spin(0.005)
 
 
+def test_each_cell_is_found(tmp_path):
+    x = jax.numpy.ones((256, 256))
+    ledgers, recording = record_iterations(tmp_path, 3, partial(iterate, x=x))
+    assert recording.problems == []
+    found = cells_of_iterations(recording.processes[0])[-3:]
+    for mine, ledger in zip(found, ledgers, strict=True):
+        planted = {cell for cell, seconds in ledger.seconds.items() if seconds > 2e-3}
+        assert len(planted) == 8
+        assert planted <= {cell for cell, seconds in mine.items() if seconds > 1e-3}
+
+
+# While others compute, JAX's threads are done some milliseconds before Python goes on: the clock of
+# the program counts these as the backend's.
+@pytest.mark.slow
 def test_each_cell_is_found_within_two_percent_or_a_fifth_of_a_millisecond(tmp_path):
     x = jax.numpy.ones((256, 256))
     ledgers, recording = record_iterations(tmp_path, ITERATIONS, partial(iterate, x=x))

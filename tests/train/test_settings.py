@@ -16,6 +16,7 @@ from cule import train
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.main import explain
 from cule.train.nn.models import ActorCritic
+from cule.train.run import result
 from cule.train.trainer import Trainer
 from examples.dqn import dqn
 from examples.ppo import ppo
@@ -84,6 +85,26 @@ def test_memory_that_is_never_full_enough_is_refused(tmp_path):
     )  # fmt: skip
     with pytest.raises(ValueError, match="more than the 384 that 4 envs play before the first"):
         train.train(dqn.DQN, args)
+
+
+def test_own_setting_named_as_a_part_of_the_row_is_refused_at_once(tmp_path):
+    make = dataclasses.make_dataclass
+    kind = make("Mine", [("mode", str, "hard"), ("score", int, 3), ("other", int, 4)],
+                bases=(ppo.Args,))  # fmt: skip
+    args = kind(**TINY | SMALL, folder=tmp_path)
+    with pytest.raises(
+        ValueError, match=r"expected settings of Mine with other.*, got mode, score"
+    ):
+        train.train(Plain, args)
+    assert not (tmp_path / "log.jsonl").exists()
+    # A row has nothing else.
+    kind = make("Fine", [("other", int, 4)], bases=(ppo.Args,))
+    args = kind(**TINY | SMALL, folder=tmp_path, total_frames=1000, eval_episodes=0,
+                plot=False)  # fmt: skip
+    row = train.train(Plain, args)
+    assert row["other"] == 4
+    known = {field.name for field in dataclasses.fields(kind)}
+    assert row.keys() - known <= result.MEASURED and not result.MEASURED & known
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@
 // Which pixels an object has is in objects.h, with its source. Boxes are the project's own.
 #pragma once
 
+#include "tia/chip/beam.h"
 #include "tia/chip/objects.h"
 
 namespace cule {
@@ -130,7 +131,7 @@ class BoxFinder {
   }
 
  private:
-  static constexpr int kNoLine = -2, kNoBox = -1, kMostRuns = 96;
+  static constexpr int kNoLine = -2, kNoBox = -1, kMostRuns = 96, kMostLeftOut = 0x7FFF;
   // Pixels [begin, end) of scanline `line`, which belong to a box.
   struct Run {
     uint8_t begin, end, object, color;
@@ -229,7 +230,7 @@ class BoxFinder {
       else if (box != run.box) join(box, run.box);
     }
     if (same == kMostRuns || (box == kNoBox && (box = new_box()) == kNoBox)) {
-      if (boxes_.left_out() < INT16_MAX) ++boxes_.left_out();
+      if (boxes_.left_out() < kMostLeftOut) ++boxes_.left_out();
       return;
     }
     runs_[same] = {static_cast<uint8_t>(begin), static_cast<uint8_t>(end),

@@ -34,7 +34,7 @@ FREE = {
     "total_frames", "max_seconds", "progress", "tensorboard", "logger", "plot", "json", "results",
     "log_every", "checkpoint_every", "num_threads", "cuda_graphs", "compile", "learner_chunk",
     "stop_at_score", "bf16", "channels_last", "deterministic", "multiprocessors", "tuned",
-    "timeout",
+    "timeout", "keep_checkpoints",
 }  # fmt: skip
 
 # How often torchrun has started the processes again.

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from cule.disk.forms import are_numbers
+from cule.errors import InvalidValue
 from cule.programs.results import read_rows
 from cule.train.distributed.reduction import strategy_of
 from cule.train.envs.emulator import FRAMESKIP
@@ -32,13 +33,39 @@ SETTINGS = (
 )  # fmt: skip
 # The key of a row that says where and when its process trained.
 PART = ("trained_on", "trained_from", "trained_to")
+# What else a row has, or may have. No setting of an algorithm's own class can have such a name.
+MEASURED = {
+    *PART, "commit", "date", "system", "mode", "device_name", "driver", "cuda", "cpu_name", "torch",
+    "rom_md5", "frameskip", "fps", "steps_per_second", "command", "threads", "algorithm",
+    "num_gpus", "score", "score_deviation", "frames", "training_frames", "updates",
+    "updates_per_second", "seconds", "evaluation_seconds", "startup_seconds", "cpu_seconds",
+    "planning_seconds", "frames_to_score", "seconds_to_score", "trainings_on_gpu", "dealt",
+    "interrupted",
+}  # fmt: skip
+
+
+def _own(args: Args) -> list[str]:
+    """The names of the settings that only the algorithm's class has."""
+    shared = {field.name for field in dataclasses.fields(Args)}
+    return [field.name for field in dataclasses.fields(args) if field.name not in shared]
+
+
+def check_names(args: Args) -> None:
+    """Checks that a row has room for the settings of the algorithm's class.
+
+    Raises:
+        ValueError: one is named as what a row has of the training.
+    """
+    if taken := MEASURED.intersection(_own(args)):
+        raise InvalidValue(
+            f"expected settings of {type(args).__name__} with other names than what the row of a "
+            f"result has, got {', '.join(sorted(taken))}"
+        )
 
 
 def settings_of(args: Args) -> dict[str, Any]:
     """The settings that a row has."""
-    shared = {field.name for field in dataclasses.fields(Args)}
-    own = [field.name for field in dataclasses.fields(args) if field.name not in shared]
-    return {name: getattr(args, name) for name in (*SETTINGS, *own)}
+    return {name: getattr(args, name) for name in (*SETTINGS, *_own(args))}
 
 
 def in_force(trainer: Trainer) -> dict[str, Any]:
