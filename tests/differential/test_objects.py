@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from cule.engine import Engine
 from cule.facts.objects import MOST_OBJECTS, object_facts
 from cule.rom import find_game
 from tests.support.build import CHECKED, build_module
+from tests.support.marks import few
 
 # Sprites in several colors, objects that are rewritten within a scanline, a playfield in two
 # colors, flicker, combs, PAL, frames that are cut off.
@@ -114,8 +116,15 @@ def make_engine(name: str, settings: tuple[int, ...], frameskip: int) -> Engine:
     return engine
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("name", GAMES)
+# Each of the settings, and games that show more than others do.
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    few(
+        itertools.product(GAMES, SETTINGS),
+        [("pong", SETTINGS[0]), ("asteroids", SETTINGS[1]), ("air_raid", SETTINGS[2]),
+         ("tic_tac_toe_3d", SETTINGS[0]), ("space_invaders", SETTINGS[1])],
+    ),
+)  # fmt: skip
 def test_boxes_are_components(name: str, settings: tuple[int, ...], module: ModuleType) -> None:
     """In each step those of the last two frames; with one frame in a step, the one before stays."""
     for frameskip, wide in ((4, True), (1, False)):

@@ -19,11 +19,13 @@ from cule.engine import Engine
 from cule.rom import find_game
 from cule.translation.executed import both, profile_from
 from tests.support.build import CHECKED, build_module
+from tests.support.marks import few
 
 # One of each bank-switching scheme at least, programs with stack tricks, and much reading of
 # collisions; frames that are not ended by VSYNC, which are long.
-QUICK = ("up_n_down", "tic_tac_toe_3d")  # F8; 2K and long frames
+QUICK = ("tic_tac_toe_3d",)  # 2K and long frames
 GAMES = (
+    *QUICK, "up_n_down",
     "pong", "breakout", "freeway", "seaquest", "elevator_action", "montezuma_revenge", "ms_pacman",
     "pitfall2", "robotank",
     "solaris", "klax", "blackjack", "video_chess",
@@ -60,9 +62,7 @@ def make_engine(game: str, blocks: list[translation.Block], mode: int | None = N
     return engine
 
 
-@pytest.mark.parametrize(
-    "game", [*QUICK, *(pytest.param(game, marks=pytest.mark.slow) for game in GAMES)]
-)
+@pytest.mark.parametrize("game", few(GAMES, QUICK))
 def test_blocks_do_what_the_interpreter_does(game: str, tmp_path: Path) -> None:
     blocks = translation.blocks_of(find_game(game))
     module = build(game, blocks, tmp_path)

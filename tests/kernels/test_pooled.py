@@ -23,12 +23,12 @@ from tests.support.traces import last_two_share_picture, pools_onto_shown
 @pytest.mark.parametrize(
     ("num_envs", "autoreset", "changes"),
     [
-        (141, NEXT_STEP, {}),
         (141, SAME_STEP, {}),
         (43, DISABLED, {}),
         (141, NEXT_STEP, {"channels": 3, "observation_height": 50, "observation_width": 40}),
-        (141, SAME_STEP, {"channels": 3, "frameskip": 2}),
-        (141, NEXT_STEP, {"maxpool": False}),
+        pytest.param(141, NEXT_STEP, {}, marks=pytest.mark.slow),
+        pytest.param(141, SAME_STEP, {"channels": 3, "frameskip": 2}, marks=pytest.mark.slow),
+        pytest.param(141, NEXT_STEP, {"maxpool": False}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

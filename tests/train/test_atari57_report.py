@@ -49,6 +49,7 @@ def made_up(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_report_of_all_games(made_up):
     report.write_report(made_up)
     text = (made_up / "report.md").read_text()

@@ -84,7 +84,7 @@ def killed_and_resumed(name, tmp_path, kills, total_frames):
 
 
 # The others are killed in the slow test below.
-@pytest.mark.parametrize("name", ["A2C+V-trace", "PPO", "prioritized double DQN, n = 3", "LSTM"])
+@pytest.mark.parametrize("name", ["PPO", "prioritized double DQN, n = 3"])
 def test_run_killed_twice_is_as_if_never_killed(name, tmp_path):
     killed_and_resumed(name, tmp_path, 2, 2400)
 

@@ -121,6 +121,7 @@ def test_the_next_training_starts_while_the_last_one_is_evaluated(tmp_path, prog
     assert [True, False, False, False] in shown and [True, True, True, False] in shown
 
 
+@pytest.mark.slow
 def test_the_next_training_starts_so_early_that_it_trains_when_the_last_one_has(
     tmp_path, program, monkeypatch
 ):

@@ -243,13 +243,13 @@ def meet_as(rank, size, port, seconds, queue):
     [
         ([(0, 2), (1, 3)], "expected one WORLD_SIZE for all processes that train together, got "),
         ([(0, 3), (1, 3), (1, 3)], "expected a RANK of its own for each of 3 .*, got 1 twice"),
-        ([(0, 3), (1, 3)], r"expected 3 processes to meet at 127.0.0.1:\d+ within 10 .*, but 2 of"),
+        ([(0, 3), (1, 3)], r"expected 3 processes to meet at 127.0.0.1:\d+ within 4 .*, but 2 of"),
     ],
 )  # fmt: skip
 def test_processes_with_wrong_numbers_end_with_a_sentence(them, told):
     context, port = multiprocessing.get_context("fork"), free_port()
     queue = context.SimpleQueue()
-    every = [context.Process(target=meet_as, args=(*numbers, port, 10, queue)) for numbers in them]
+    every = [context.Process(target=meet_as, args=(*numbers, port, 4, queue)) for numbers in them]
     for process in every:
         process.start()
     said = [queue.get() for _ in every]

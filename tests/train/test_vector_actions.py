@@ -30,6 +30,7 @@ def trainer_of(algorithm, args):
     return Trainer(algorithm, args.on(CPU), ProcessGroup(0, 1, CPU))
 
 
+@pytest.mark.slow
 def test_soft_actor_critic_learns_pendulum():
     """It hangs down at first (-1,200); upright all the time is 0, with the swing about -150."""
     trainer = trainer_of(SAC, Args(**SMALL, n_step=3, prioritized=True))
