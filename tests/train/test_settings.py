@@ -99,8 +99,8 @@ def test_own_setting_named_as_a_part_of_the_row_is_refused_at_once(tmp_path):
     assert not (tmp_path / "log.jsonl").exists()
     # A row has nothing else.
     kind = make("Fine", [("other", int, 4)], bases=(ppo.Args,))
-    args = kind(**TINY | SMALL | {"width": 1.0}, folder=tmp_path, total_frames=1000, eval_episodes=0,
-                plot=False)  # fmt: skip
+    args = kind(**TINY | SMALL | {"width": 1.0}, folder=tmp_path, total_frames=1000,
+                eval_episodes=0, plot=False)  # fmt: skip
     row = train.train(Plain, args)
     assert row["other"] == 4
     known = {field.name for field in dataclasses.fields(kind)}
