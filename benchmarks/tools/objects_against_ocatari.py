@@ -7,7 +7,8 @@ Plays each game at random, and compares after each step OCAtari's objects, compu
 RAM without its HUD, with the rows of `get_objects`. A box of OCAtari's counts as far as it is on
 the screen; it is found if a row overlaps it with an intersection over union of at least 0.5. And it
 is named if that row's kind is its class. OCAtari's programs get RAM as int64, as with bytes some of
-them fail with numpy 2. A line for each game, and the median. OCAtari is no part of this project:
+them fail with numpy 2. A line for each game, and the median; --results appends a row of each game,
+also of those whose program fails. OCAtari is no part of this project:
 https://github.com/k4ntz/OC_Atari.
 """
 
@@ -17,12 +18,16 @@ import argparse
 import re
 import statistics
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import cule
 from cule.facts.objects import kinds_of
+from cule.programs.results import append_row, command_line, commit, machine, now
 from cule.rom import find_game
 
 WIDTH, HEIGHT, ENOUGH = 160, 210, 0.5
@@ -89,14 +94,26 @@ def count(name: str, game: str, steps: int, seed: int) -> tuple[int, int, int]:
     return boxes, found, named
 
 
+def append(results: Path | None, row: dict[str, Any]) -> None:
+    """Appends a row to the file, if there is one."""
+    if results is not None:
+        append_row(results, row)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the games' shares."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--games", nargs="*", default=None, help="some games; all of OCAtari's")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--seed", type=int, default=100)
+    parser.add_argument("--results", type=Path, help="append rows to this file, as JSON lines")
     given = parser.parse_args(arguments)
     wanted = given.games and {find_game(game).name for game in given.games}
+    common = {
+        "commit": commit(), "date": now(), **machine(torch.device("cpu"), 1), "system": "cule",
+        "mode": "objects", "ocatari": version("ocatari"), "steps": given.steps, "seed": given.seed,
+        "command": command_line(),
+    }  # fmt: skip
     shares = []
     for name, game in known_games():
         if wanted and game not in wanted:
@@ -105,7 +122,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             boxes, found, named = count(name, game, given.steps, given.seed)
         except (KeyError, TypeError, IndexError, OverflowError, AttributeError) as problem:
             print(f"{game}: OCAtari fails: {problem!r}")
+            append(given.results, {**common, "game": game, "problem": repr(problem)})
             continue
+        append(
+            given.results,
+            {**common, "game": game, "boxes": boxes, "found": found, "named": named},
+        )
         if boxes:
             shares.append(found / boxes)
             print(f"{game}: {boxes} boxes, {found / boxes:.1%} found, {named / boxes:.1%} named")
