@@ -145,11 +145,6 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         ],
         DECIDED,
     ),
-    "docs/games.md": (
-        "-1",
-        [],
-        NONE,
-    ),
 }
 # fmt: on
 
