@@ -122,6 +122,7 @@ def test_a_function_that_is_returned_may_be_the_operation(planted):
     assert planted.said[-1] == ("act", ["inference"])
 
 
+@pytest.mark.slow
 def test_frameworks_have_rows_a_table_and_a_picture(tmp_path, capsys):
     results, plot = tmp_path / "rows.jsonl", tmp_path / "picture.png"
     words = ["frameworks", *SMALL, "--systems", "cule.train, eager", "stable-baselines3",

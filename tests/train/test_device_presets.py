@@ -21,6 +21,7 @@ from examples.dqn import dqn
 from examples.ppo import ppo
 from examples.pqn import pqn
 from examples.reinforce import reinforce
+from tests.support.marks import few
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 ALL = [a2c.Args, ppo.Args, dqn.Args, pqn.Args, reinforce.Args]
@@ -72,7 +73,7 @@ def test_presets_fit_each_other(settings):
     Trainer(make, args, ProcessGroup(0, 1, CPU)).close()
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", few(PROGRAMS, ("ppo", "dqn")))
 def test_training_says_at_once_what_it_does(program, tmp_path, monkeypatch, capsys):
     """The first line comes before any env is made; the bar moves before the first update."""
     algorithm, settings, more = PROGRAMS[program]
