@@ -59,8 +59,13 @@ def load(module: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(Path(module).stem, module)
     assert spec is not None and spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(spec.name, loaded)
-    spec.loader.exec_module(loaded)
+    kept = sys.modules.setdefault(spec.name, loaded)
+    try:
+        spec.loader.exec_module(loaded)
+    except BaseException:  # as Python does: a later import begins anew
+        if kept is loaded:
+            sys.modules.pop(spec.name, None)
+        raise
     return loaded
 
 

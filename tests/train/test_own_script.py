@@ -214,6 +214,8 @@ def test_import_error_of_ones_own_script_keeps_its_traceback(tmp_path, capsys):
     assert tune_program.main(["no_such_module.py", *arguments(tmp_path)]) == 2
     assert tune_program.main(["no_such.module", *arguments(tmp_path)]) == 2
     assert capsys.readouterr().err.count("expected a training program such as") == 2
+    # What failed is not there, for whoever imports it later.
+    assert "no_such_module" not in sys.modules
 
 
 STATE = {
