@@ -94,12 +94,6 @@ def count(name: str, game: str, steps: int, seed: int) -> tuple[int, int, int]:
     return boxes, found, named
 
 
-def append(results: Path | None, row: dict[str, Any]) -> None:
-    """Appends a row to the file, if there is one."""
-    if results is not None:
-        append_row(results, row)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the games' shares."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -118,19 +112,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, game in known_games():
         if wanted and game not in wanted:
             continue
+        result: dict[str, Any]
         try:
             boxes, found, named = count(name, game, given.steps, given.seed)
         except (KeyError, TypeError, IndexError, OverflowError, AttributeError) as problem:
             print(f"{game}: OCAtari fails: {problem!r}")
-            append(given.results, {**common, "game": game, "problem": repr(problem)})
-            continue
-        append(
-            given.results,
-            {**common, "game": game, "boxes": boxes, "found": found, "named": named},
-        )
-        if boxes:
-            shares.append(found / boxes)
-            print(f"{game}: {boxes} boxes, {found / boxes:.1%} found, {named / boxes:.1%} named")
+            result = {"problem": repr(problem)}
+        else:
+            result = {"boxes": boxes, "found": found, "named": named}
+            if boxes:
+                shares.append(found / boxes)
+                print(
+                    f"{game}: {boxes} boxes, {found / boxes:.1%} found, {named / boxes:.1%} named"
+                )
+        if given.results is not None:
+            append_row(given.results, {**common, "game": game, **result})
     if shares:
         enough = sum(share >= 0.9 for share in shares)
         print(f"{len(shares)} games: median {statistics.median(shares):.1%}, {enough} have 90%")

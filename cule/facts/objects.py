@@ -1,6 +1,6 @@
 """Objects on the screen: how boxes are made of the TIA's objects, and what they are in each game.
 
-The rules are tables of facts (objects_first.py, objects_second.py), a line for a game's settings,
+The rules are tables of facts (object_rules.py), a line for a game's settings,
 then a line for each rule, of which the first that a box fits says what it is:
 
     pong: 012345 8 0 5
@@ -27,8 +27,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cule import _core
-from cule.facts.objects_first import RULES as FIRST
-from cule.facts.objects_second import RULES as SECOND
+from cule.facts.object_rules import RULES
 
 # The columns of an object's row.
 FIELDS = ("kind", "x", "y", "width", "height", "color", "visible")
@@ -45,7 +44,7 @@ def _tables() -> Mapping[str, tuple[str, tuple[str, ...]]]:
     """For each game its settings and its rules, as lines."""
     tables: dict[str, tuple[str, tuple[str, ...]]] = {}
     name = ""
-    for line in (FIRST + SECOND).splitlines():
+    for line in RULES.splitlines():
         if line.startswith("  "):
             settings, rules = tables[name]
             tables[name] = settings, (*rules, line.strip())

@@ -6,6 +6,7 @@ and passes. If one of them lacks a barrier or reads the wrong place, memory diff
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from pairs import DISABLED, NEXT_STEP, SAME_STEP, Pair, some_options
 from simulated import SimulatedGpu
 
+from cule.console import Options
 from cule.env.patches import Patches
 from cule.facts.patches import Patch
 from cule.rom import games
@@ -200,6 +202,17 @@ def test_options(library: Path, changes: dict[str, Any]) -> None:
         pair.step()
 
 
+def over_endings(library: Path, options: Options) -> Iterator[dict[str, torch.Tensor]]:
+    """Plays games until episodes of all have ended; yields the CPU's tensors after each step."""
+    games = ("asteroids", "freeway", "montezuma_revenge", "pitfall2")
+    pair = Pair(SimulatedGpu(library, seed=3), games, 7, options)
+    pair.reset(None, torch.arange(7))
+    for _ in range(48 // options.frameskip):
+        pair.step()
+        yield pair.cpu.tensors
+    assert pair.endings >= 7
+
+
 @pytest.mark.parametrize(
     ("autoreset", "changes"),
     [
@@ -211,15 +224,9 @@ def test_options(library: Path, changes: dict[str, Any]) -> None:
 def test_sound(library: Path, autoreset: int, changes: dict[str, Any]) -> None:
     """Over ends of episodes, with start states and with emulated starts; of the memory that is
     compared, it is the samples, the channels, and what each frame has left in the registers."""
-    games = ("asteroids", "freeway", "montezuma_revenge", "pitfall2")
     options = some_options(autoreset=autoreset, sound=True, **changes)
-    pair = Pair(SimulatedGpu(library, seed=3), games, 7, options)
-    pair.reset(None, torch.arange(7))
-    heard = 0
-    for _ in range(48 // options.frameskip):
-        pair.step()
-        heard += int((pair.cpu.tensors["sounds"] > 128).any(-1).sum())
-    assert pair.endings >= 7 and heard > 100
+    steps = over_endings(library, options)
+    assert sum(int((one["sounds"] > 128).any(-1).sum()) for one in steps) > 100
 
 
 @pytest.mark.parametrize(
@@ -233,15 +240,9 @@ def test_sound(library: Path, autoreset: int, changes: dict[str, Any]) -> None:
 def test_objects(library: Path, autoreset: int, changes: dict[str, Any]) -> None:
     """Over ends of episodes, with start states and with emulated starts: the boxes of two frames,
     and the list of objects."""
-    games = ("asteroids", "freeway", "montezuma_revenge", "pitfall2")
     options = some_options(autoreset=autoreset, objects=True, **changes)
-    pair = Pair(SimulatedGpu(library, seed=3), games, 7, options)
-    pair.reset(None, torch.arange(7))
-    seen = 0
-    for _ in range(48 // options.frameskip):
-        pair.step()
-        seen += int((pair.cpu.tensors["objects"][..., -1] > 0).sum())
-    assert pair.endings >= 7 and seen > 100
+    steps = over_endings(library, options)
+    assert sum(int((one["objects"][..., -1] > 0).sum()) for one in steps) > 100
 
 
 def test_patches(library: Path) -> None:

@@ -1,6 +1,150 @@
-"""Objects of games, second half: how their boxes are made, and what these are (objects.py)."""
+"""Objects of games: how their boxes are made, and what these are (objects.py)."""
 
 RULES = """
+adventure: 012345 8 0 5
+  player 64-148 92-200 2-6 5-11 color=42
+  player 132-168 14-170 2-6 5-11 color=56
+  player 0-82 14-186 2-6 5-11 color=88
+alien: 012345 8 0 5
+  pulsar 74-80 15-19 3-10 3-7
+  player 23-120 31-109 4-8 11-13 color=142
+  egg 14-146 0-189 1-2 1-3
+  alien 21-134 16-180 4-11 8-18 color=94
+  alien 53-146 64-180 4-11 8-18 color=30
+  player 35-118 31-109 4-8 13 color=78
+  alien 41-90 112-180 4-11 8-18 color=190
+amidar: 012345 8 2 5
+  player 127-151 41-156 4-10 4-10 color=30
+  warrior 3-151 0-182 4-10 4-10 color=216
+assault: 002345 8 1 5
+  mother_ship 0-136 0-41 20-44 10-29
+  player 39-131 176-183 2-11 5-11
+  enemy 0-153 31-126 9-22 5-11
+  player_missile_vertical 40-145 29-197 1-2 1-32 color=14
+asterix: 012345 8 2 5
+  enemy 0-156 4-160 7 11
+  consumable 0-156 5-161 7 10
+  reward 45-120 20-160 6 11
+  player 19-140 4-160 8-16 11
+asteroids: 012345 8 2 5
+  player 12-153 0-186 4-8 6-10 color=76
+  player_missile 5-160 15-195 1 2
+  asteroid 1-159 20-194 3-16 7-28
+atlantis: 002345 8 1 5
+  acropolis_command_post 60-84 90-134 8 8
+  sentry 0-164 90-147 5-11 4-11 color=58
+  generator 50-155 102-159 1-6 5-11
+  domed_palace 26-50 126-170 10-22 5-11
+  bridged_bazaar 84-108 137-181 10-22 5-11
+  deathray 0-82 70-114 1-3 55-117
+  bandit_bomber 0-153 0-105 9 7
+  aqua_plane 4-28 149-193 16 7
+  gorgon_ship 0-155 0-105 11-15 6-8
+  projectile 12-160 12-119 1-2 1-2
+bank_heist: 012345 8 0 5
+  dynamite 0-158 43-103 4-8 2
+  bank 4-148 24-188 5-11 4-10 color=6
+  player 0-152 39-107 3-11 3-10 color=36
+battle_zone: 012345 8 2 5
+  radar 62-86 0-25 14-30 21-45
+  blue_tank 71-156 88-94 7-27 6-21
+  red_thing 19-66 91-95 7-17 4-10 color=74
+  player 0-44 108-174 96-158 25-34
+  red_thing 7-56 71-117 3-11 1-7 color=72
+beam_rider: 002345 8 1 5
+  player 14-140 142-186 9-21 10-22
+  saucer 46-81 46-63 3-4 2 color=8
+berzerk: 012345 8 2 5
+  enemy 0-144 0-176 8 16-18
+  player 0-39 42-107 4-8 20-24
+  player_missile 2-42 0-189 1-2 3-9 color=60
+  enemy_missile 2-78 22-106 1-4 2-6 color=54
+bowling: 012345 1 0 5
+  pin 109-147 97-177 1-3 2-6
+  player 6-44 117-161 5-11 20-44
+  ball 1-159 87-185 4 6
+boxing: 012345 8 0 5
+  player 22-86 19-138 12-22 45-47 color=12
+  enemy 38-123 18-146 12-23 46-47 color=0
+breakout: 012345 8 0 5
+  block 0-100 35-109 10-195 3-9
+  ball 0-163 72-216 2 2-4
+  player 0-156 167-211 10-22 2-6
+carnival: 002345 8 1 5
+  wheel 68-76 13-17 14-38 7-17
+  player 16-158 164-208 3-9 8-18
+  duck 0-168 46-111 4-8 15 color=24
+  owl 0-171 25-69 1-11 8-21 color=72
+  flying_duck 15-79 88-185 10-22 9-21
+  rabbit 0-169 25-111 3-8 15 color=10
+  extra_bullets 0-171 52-96 5-8 9
+centipede: 012345 8 0 5
+  mushroom 12-148 0-182 4 3
+  spider 6-147 91-198 5-11 3-9 color=102
+  player 34-142 139-174 2-6 5-13
+  spider 54-78 110-154 4-10 3-7 color=214
+  projectile 30-153 0-185 1 9
+  centipede_segment 5-152 0-154 2-4 5-6
+chopper_command: 012345 1 0 5
+  player 16-137 62-137 10-22 5-13
+  truck 6-160 159-165 2-8 5-7
+  enemy_helicopter 0-169 45-155 1-11 5-13 color=14
+  enemy_plane 10-160 68-88 3-8 4-6
+  mini_truck 54-105 183-187 1 2
+  mini_enemy 54-105 177-185 2 2-4 color=46
+  mini_player 62-90 157-205 1-3 1-3 color=32
+  shot 6-158 67-142 4-72 1
+crazy_climber: 002345 8 1 5
+  player 29-55 136-185 7-19 11-32
+demon_attack: 002345 17 3 5
+  player 24-147 152-196 4-10 7-17
+  enemy 8-156 21-156 14-16 6-7
+  player_missile 26-150 0-197 1 5-10
+donkey_kong: 012345 8 4 -
+  donkey_kong 22-46 0-37 10-22 12-26
+  girlfriend 51-75 0-40 5-11 10-22
+  barrel 20-132 30-207 5-11 4-11
+  hammer 28-52 46-90 1-3 4-10
+  player 25-120 149-199 5-11 9-23
+double_dunk: 012345 8 0 5
+  backboard 56-80 6-50 15-33 10-22
+  basket 74-78 40-44 5-11 5-13
+  opponent_big 74-78 111-115 5-11 9-19 color=82
+  player_big 92-120 47-91 8 16-18 color=180
+  opponent_big 43-144 28-126 7-8 15-25 color=226
+  ball 45-114 7-190 4 2-6
+  player_small 73-81 78-85 4-11 7-19 color=180
+  player_big 45-114 44-106 7-8 14-25 color=232
+  opponent_small 44-100 41-157 7-8 17-22
+enduro: 012345 8 0 5
+  player 67-80 141-146 10-22 7-15
+fishing_derby: 012345 8 0 5
+  shark 6-117 58-102 22-48 8-18
+  fish 16-135 82-181 5-11 3-14
+freeway: 012345 8 2 5
+  car 0-168 5-129 5-8 10
+frogger: 012345 8 2 5
+  frog 27-131 113-193 4-11 4-10 color=214
+  car 0-150 107-163 8-16 7
+frostbite: 012345 8 0 5
+  house 100-124 29-73 5-44 2-6
+  bird 0-41 60-156 6-8 6-7
+  player 42-89 28-172 4-8 2-19
+  floating_block 6-138 94-176 10-22 4-10 color=12
+  floating_block 14-134 94-124 10-22 4-10 color=152
+galaxian: 012345 8 2 5
+  player 29-125 148-192 8 14
+  player_missile 49-115 15-163 1 3
+gopher: 012345 8 0 5
+  carrot 48-104 129-173 5-11 17-37
+  floor 0-12 154-198 112-160 19
+  hole 138-142 159-163 5-11 9-30
+  gopher 0-147 160-186 7-14 10-23
+  player 37-150 74-118 4-10 32-68
+hero: 012345 8 0 5
+  wall 0-156 0-122 8-72 37-118
+  player 3-66 0-97 6-8 16-24
+  bomb 10-63 65-112 1-6 4-15
 ice_hockey: 000005 8 2 5
   enemy 23-119 7-181 12-22 21-32
   ball 31-127 40-186 1-3 1-3
