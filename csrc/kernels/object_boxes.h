@@ -20,15 +20,15 @@ CULE_INLINE ObjectFrames object_frames_of(const Batch& batch, size_t env) {
   return {object_facts_of(batch, env), batch.boxes + env * boxes_of_env(batch), batch.max_objects,
           static_cast<int>(config_of(batch, env).height)};
 }
-CULE_INLINE size_t object_bytes(const Batch& batch) {
-  return static_cast<size_t>(batch.max_objects) * kObjectFields * sizeof(int16_t);
+// How many numbers an env's list has.
+CULE_INLINE size_t object_numbers(const Batch& batch) {
+  return static_cast<size_t>(batch.max_objects) * kObjectFields;
 }
 CULE_INLINE int16_t* objects_of(const Batch& batch, size_t env) {
-  return batch.objects + env * static_cast<size_t>(batch.max_objects) * kObjectFields;
+  return batch.objects + env * object_numbers(batch);
 }
-
 CULE_INLINE int16_t* final_objects_of(const Batch& batch, size_t env) {
-  return batch.final_objects + env * static_cast<size_t>(batch.max_objects) * kObjectFields;
+  return batch.final_objects + env * object_numbers(batch);
 }
 
 // Copies the boxes of the start state in `slot`.

@@ -54,9 +54,8 @@ CULE_HD inline void see_last_frame(const Batch& batch, size_t env, const Recordi
 
 // The columns of a rule, and which of them have a least and a greatest value. Rules name what
 // boxes are: a box is of the first rule that it fits.
-enum ObjectRule : int { kRuleKind, kRuleObjects, kRuleJoins, kRuleColor, kRuleRanges };
+enum ObjectRule : int { kRuleKind, kRuleJoins, kRuleColor, kRuleRanges };
 CULE_INLINE bool fits_rule(const int16_t* box, const int16_t* rule) {
-  if (box[kKind] & ~rule[kRuleObjects]) return false;
   if (rule[kRuleColor] >= 0 && rule[kRuleColor] != box[kColor]) return false;
   const int16_t* range = rule + kRuleRanges;
   for (int field = kX; field <= kHeight; ++field, range += 2) {

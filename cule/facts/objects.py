@@ -35,8 +35,7 @@ FIELDS = ("kind", "x", "y", "width", "height", "color", "visible")
 MOST_OBJECTS = 256
 # Of games without rules.
 _SETTINGS = "012345 8 0 5"
-# The columns of a rule in the core (csrc/kernels/see.h), before its ranges.
-_ANY_OBJECT, _ANY_COLOR = 63, -1
+_ANY_COLOR = -1
 
 
 @functools.cache
@@ -71,11 +70,11 @@ def object_facts(name: str) -> np.ndarray:
     for row, rule in zip(facts[1:], rules, strict=False):
         kind, *ranges = rule.split()
         color = re.search(r"color=(\d+)", rule)
-        row[:4] = (
-            kinds.index(kind), _ANY_OBJECT, rule.endswith(" joins"),
-            int(color[1]) if color else _ANY_COLOR,
+        # The columns of a rule in the core (csrc/kernels/see.h), before its ranges.
+        row[:3] = (
+            kinds.index(kind), rule.endswith(" joins"), int(color[1]) if color else _ANY_COLOR
         )  # fmt: skip
         for number, words in enumerate(ranges[:4]):
             least, _, most = words.partition("-")
-            row[4 + 2 * number : 6 + 2 * number] = int(least), int(most or least)
+            row[3 + 2 * number : 5 + 2 * number] = int(least), int(most or least)
     return facts

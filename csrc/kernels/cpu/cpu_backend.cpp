@@ -93,7 +93,8 @@ struct EnvPhases {
     if (hears(batch))
       memcpy(final_sounds_of(batch, env), sounds_of(batch, env), sound_bytes(batch));
     if (sees(batch))
-      memcpy(final_objects_of(batch, env), objects_of(batch, env), object_bytes(batch));
+      memcpy(final_objects_of(batch, env), objects_of(batch, env),
+             object_numbers(batch) * sizeof(int16_t));
   }
   void choose() const { choose_reset(batch, env, mask); }
   void restart() const {

@@ -161,8 +161,7 @@ __global__ void __launch_bounds__(kThreads)
   if (blockIdx.y != 0) return;
   for (size_t i = threadIdx.x; hears(batch) && i < sound_bytes(batch); i += blockDim.x)
     final_sounds_of(batch, env)[i] = sounds_of(batch, env)[i];
-  const size_t numbers = object_bytes(batch) / sizeof(int16_t);
-  for (size_t i = threadIdx.x; i < numbers; i += blockDim.x)
+  for (size_t i = threadIdx.x; i < object_numbers(batch); i += blockDim.x)
     final_objects_of(batch, env)[i] = objects_of(batch, env)[i];
 }
 

@@ -19,7 +19,7 @@ namespace cule {
 enum ObjectField : int { kKind, kX, kY, kWidth, kHeight, kColor, kVisible, kObjectFields };
 
 // The facts of a group's game: a row of settings, then a row for each rule (kernels/see.h).
-constexpr int kObjectFactColumns = 12, kMostObjectRules = 63;
+constexpr int kObjectFactColumns = 11, kMostObjectRules = 63;
 constexpr int kObjectFactRows = kMostObjectRules + 1;
 enum ObjectSetting : int {
   kClassOf,           // of each TiaObject
