@@ -32,7 +32,7 @@ NUMBERS = "0 1 2 4 16 +17 18 32 57 64 104 500 2019 2600 4,096 6507 65,536"
 GIVEN = {
     "takes two to three minutes, one of them for compiling": "by hand: it depends on the network",
     "It downloads 0.3 GB, and `.venv` grows to 1.2 GB, or 3 GB after `make test`": "by hand",
-    "`make test` takes half an hour": "by hand: 26 minutes and the set-up",
+    "`make test` takes twenty minutes": "by hand: 14 minutes and the set-up",
     "one to two minutes for each architecture": "by hand",
     "game was measured twice for 0.3": "no measurement",
     "| quarter | median": "no measurement",
