@@ -135,7 +135,7 @@ def test_trainer_gradient_is_that_of_the_cpu(changes):
     while trainer.updates < 10:
         trainer.iterate()
     torch.cuda.synchronize()
-    on_cpu = make_trainer(CPU, num_steps=5, **{**changes, "compile": False})
+    on_cpu = make_trainer(CPU, num_steps=5, **{**changes, "compile": False, "multiprocessors": 0})
     state = trainer.plan.storage.state_dict()
     on_cpu.plan.storage.load_state_dict(state)
     on_cpu.nets.trained["net"].load_state_dict(trainer.nets.trained["net"].state_dict())

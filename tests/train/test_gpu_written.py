@@ -38,7 +38,8 @@ KINDS = {
         ppo.PPO, ppo.Args,
         {"num_steps": 8, "minibatch_size": 64, "model": "lstm", "width": 0.25},
     ),
-    "vectors as actions": (continuous.SAC, continuous.Args, {"n_step": 3}),
+    # It has a learning rate of its own.
+    "vectors as actions": (continuous.SAC, continuous.Args, {"n_step": 3, "learning_rate": 2.5e-4}),
     "lag": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 64, "lag": 1, "width": 0.25}),
 }  # fmt: skip
 
