@@ -7,6 +7,8 @@
 // then makes an env's list.
 #pragma once
 
+#include <new>
+
 #include "kernels/draw.h"
 #include "kernels/object_boxes.h"
 
@@ -27,12 +29,20 @@ CULE_INLINE void move_boxes_on(const Batch& batch, size_t env) {
   if (trace.entries != 0 && trace.frames == 1) object_frames_of(batch, env).move_on();
 }
 
+// The memory in which a thread finds boxes. A GPU has it where threads of a warp do not share lines
+// of a cache.
+struct SeeingRoom {
+  alignas(ObjectView) unsigned char view[sizeof(ObjectView)];
+  LineBits words[LineRoom<LineBits>::kSize];
+};
+
 // Finds the boxes of one frame of a step.
 CULE_HD inline void see_frame(const Batch& batch, size_t env, const Recording& recording,
-                              uint32_t frame) {
+                              uint32_t frame, SeeingRoom& room) {
   const ObjectFrames frames = object_frames_of(batch, env);
-  LineBits words[LineRoom<LineBits>::kSize] = {};
-  ObjectView view(frames.settings, boxes_of_frame(batch, env, frame), frames.lines, {words, 1});
+  for (LineBits& word : room.words) word = 0;
+  ObjectView& view = *new (room.view) ObjectView(
+      frames.settings, boxes_of_frame(batch, env, frame), frames.lines, {room.words, 1});
   const size_t slot = static_cast<size_t>(frame) * kSegments;
   if (recording.starts.entry_of(slot) == kNoSegment) return;
   draw_segments(batch, env, recording, slot, kSegments, view);
@@ -40,16 +50,18 @@ CULE_HD inline void see_frame(const Batch& batch, size_t env, const Recording& r
 }
 
 // On a GPU: the two parts of a step, in threads of their own.
-CULE_HD inline void see_frame_before(const Batch& batch, size_t env, const Recording& recording) {
+CULE_HD inline void see_frame_before(const Batch& batch, size_t env, const Recording& recording,
+                                     SeeingRoom& room) {
   const StepTrace& trace = batch.traces[env];
   if (trace.entries != 0 && trace.frames > 1)
-    see_frame(batch, env, recording, trace.frames - 2u);
+    see_frame(batch, env, recording, trace.frames - 2u, room);
 }
-CULE_HD inline void see_last_frame(const Batch& batch, size_t env, const Recording& recording) {
+CULE_HD inline void see_last_frame(const Batch& batch, size_t env, const Recording& recording,
+                                   SeeingRoom& room) {
   move_boxes_on(batch, env);
   const StepTrace& trace = batch.traces[env];
   if (trace.entries != 0 && trace.frames > 0)
-    see_frame(batch, env, recording, trace.frames - 1u);
+    see_frame(batch, env, recording, trace.frames - 1u, room);
 }
 
 // The columns of a rule, and which of them have a least and a greatest value. Rules name what
@@ -84,7 +96,7 @@ CULE_INLINE bool is_same_object(const int16_t* box, const int16_t* other) {
   return true;
 }
 
-// Makes the list of an env's objects.
+// Makes the list of an env's objects, in rows that are clear.
 class ObjectList {
  public:
   CULE_INLINE ObjectList(int16_t* rows, int room, const int16_t* facts)
@@ -110,11 +122,6 @@ class ObjectList {
     for (int i = 0; i < before.count(); ++i) {
       if (before.at(i)[kVisible]) add(before.at(i));
     }
-  }
-
-  // Clears the rows that are left.
-  CULE_INLINE void finish() {
-    for (int i = count_ * kObjectFields; i < room_ * kObjectFields; ++i) rows_[i] = 0;
   }
 
  private:
@@ -154,12 +161,18 @@ class ObjectList {
   }
 };
 
-// Makes an env's list of objects from the boxes of its last two frames.
-CULE_INLINE void list_objects(const Batch& batch, size_t env) {
+// Makes an env's list of objects from the boxes of its last two frames. All lanes clear the rows, and
+// the first fills them.
+template <class Lanes>
+CULE_INLINE void list_objects(const Batch& batch, size_t env, const Lanes& lanes) {
+  int16_t* rows = objects_of(batch, env);
+  for (size_t i = static_cast<size_t>(lanes.lane()); i < object_numbers(batch); i += Lanes::kCount)
+    rows[i] = 0;
+  lanes.sync();
+  if (lanes.lane() != 0) return;
   const ObjectFrames frames = object_frames_of(batch, env);
-  ObjectList list(objects_of(batch, env), batch.max_objects, frames.settings);
+  ObjectList list(rows, batch.max_objects, frames.settings);
   list.add(frames.last(), frames.before());
-  list.finish();
   batch.objects_left_out[env] = list.left_out();
 }
 

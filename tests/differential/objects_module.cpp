@@ -78,7 +78,7 @@ py::array_t<uint16_t> play_and_see(uintptr_t address, bool wide) {
   store_step_end(batch, 0, trail.starts);
   if (wide) draw_frames<Pixels32>(batch, 0, recording);
   else draw_frames<Pixels16>(batch, 0, recording);
-  list_objects(batch, 0);
+  list_objects(batch, 0, OneLane{});
   const auto frames = static_cast<py::ssize_t>(view.pixels.size() / kFramePixels) - 1;
   const std::vector<py::ssize_t> shape{frames, Pictures::kRows, kNumTiaObjects, kLinePixels};
   return py::array_t<uint16_t>(shape, view.pixels.data());

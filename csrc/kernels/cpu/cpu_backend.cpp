@@ -78,9 +78,9 @@ struct EnvPhases {
     store_step_end(batch, env, workspace.trail.starts);
   }
   void draw() const { draw_env(batch, env, recording()); }
-  void see() const { list_objects(batch, env); }  // drawing has found the boxes
+  void see() const { list_objects(batch, env, OneLane{}); }  // drawing has found the boxes
   void see_start() const {
-    if (trace().restart != Restart::kNone) list_objects(batch, env);
+    if (trace().restart != Restart::kNone) list_objects(batch, env, OneLane{});
   }
   void observe() const {
     cule::observe(batch, env, trace().plan, best_vector_level(), workspace.resizing);

@@ -29,7 +29,8 @@ CULE_INLINE uint32_t draw_and_see(const Batch& batch, size_t env, const Recordin
   const Part part = part_of(batch.traces[env], recording.starts, slot);
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
   if (part != Part::kSharedRows) {
-    if (is_seen(batch.traces[env], frame)) see_frame(batch, env, recording, frame);
+    SeeingRoom own;
+    if (is_seen(batch.traces[env], frame)) see_frame(batch, env, recording, frame, own);
     return draw_rare_part(batch, env, recording, part, slot, kSegments, room);
   }
   BoxFinder finder(object_frames_of(batch, env).settings, boxes_of_frame(batch, env, frame));

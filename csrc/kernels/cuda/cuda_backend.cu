@@ -7,7 +7,7 @@
 //   hear           a warp for each env
 //   prepare        a thread for each env; a block saves pictures
 //   draw           `segments`: a thread for each kSegmentLines scanlines of an env
-//   see            `see_frames`: a thread for each of an env's last two frames; then a thread for
+//   see            `see_frames`: a warp for each of an env's last two frames; then a warp for
 //                  each env lists the objects
 //   observe        `observe_envs`: a block for each env
 //   restart        a block copies a state of the pool, or a thread emulates an episode's start
@@ -292,8 +292,8 @@ class CudaBackend final : public Backend {
       start(segments, blocks, kThreads, 0, stream, batch);
     }
     void see() const {
-      const dim3 blocks(blocks_for(batch.num_envs, kThreads), 2);
-      start(see_frames, blocks, kThreads, 0, stream, batch);
+      start(see_frames, blocks_for(2 * batch.num_envs, kThreads / kWarp), kThreads, 0, stream,
+            batch);
       list_objects_of(false);
     }
     void see_start() const { list_objects_of(true); }
@@ -321,7 +321,7 @@ class CudaBackend final : public Backend {
     void observe_start() const { observe_all(true); }
 
     void list_objects_of(bool only_starts) const {
-      const int blocks = blocks_for(batch.num_envs, kThreads);
+      const int blocks = blocks_for(batch.num_envs, kThreads / kWarp);
       start(list_all_objects, blocks, kThreads, 0, stream, batch, only_starts);
     }
     void observe_all(bool only_starts) const {

@@ -106,21 +106,27 @@ __global__ void __launch_bounds__(kThreads, 8)
   if (sees(batch)) copy_boxes_from(batch, env, batch.pool, slot, BlockLanes{});
 }
 
-// Finds the boxes of a step's last two frames; a thread for each env and frame.
+// Finds the boxes of a step's last two frames; a warp for each env and frame, of which one lane
+// works: scanlines differ so much that lanes would wait for each other.
 __global__ void __launch_bounds__(kThreads) see_frames(const __grid_constant__ Batch batch) {
-  const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
-  if (env >= static_cast<size_t>(batch.num_envs)) return;
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ SeeingRoom rooms[kWarps];
+  const int warp = threadIdx.x / kWarp;
+  const size_t part = blockIdx.x * size_t{kWarps} + warp, env = part / 2;
+  if (WarpLanes{}.lane() != 0 || env >= static_cast<size_t>(batch.num_envs)) return;
   const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
-  if (blockIdx.y == 0) see_frame_before(batch, env, recording);
-  else see_last_frame(batch, env, recording);
+  if (part % 2 == 0) see_frame_before(batch, env, recording, rooms[warp]);
+  else see_last_frame(batch, env, recording, rooms[warp]);
 }
 
-// Lists the objects of each env, or with `only_starts` of those that begin an episode.
+// Lists the objects of each env, or with `only_starts` of those that begin an episode; a warp for
+// each env.
 __global__ void __launch_bounds__(kThreads)
     list_all_objects(const __grid_constant__ Batch batch, bool only_starts) {
-  const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  const size_t env = blockIdx.x * size_t{kThreads / kWarp} + threadIdx.x / kWarp;
   if (env >= static_cast<size_t>(batch.num_envs)) return;
-  if (!only_starts || batch.traces[env].restart != Restart::kNone) list_objects(batch, env);
+  if (only_starts && batch.traces[env].restart == Restart::kNone) return;
+  list_objects(batch, env, WarpLanes{});
 }
 
 // Emulates the start of an episode for each env that starts one without the pool; a thread for each

@@ -62,7 +62,10 @@ class ObjectView {
   // What has been shown of a scanline and not looked at yet, and the first pixel of its comb.
   int line_ = kNoLine, begin_ = 0, end_ = 0, comb_begin_ = kCombPixels;
   PieceLook look_ = {};
-  int last_line_ = kNoLine;  // the last scanline that was looked at
+  // The last piece that was looked at: its scanline, whether it was all of it, its comb and look.
+  int last_line_ = kNoLine, last_comb_begin_ = kCombPixels;
+  bool last_whole_ = false;
+  PieceLook last_look_ = {};
 
   static CULE_INLINE PieceLook look_of(const TiaState& tia) {
     if (tia.vblank & 2) return {};
@@ -72,9 +75,23 @@ class ObjectView {
   }
 
   CULE_COLD void look_at_piece() {
-    if (line_ != last_line_) finder_.begin_line(line_);
+    const bool whole = begin_ == 0 && end_ == kLinePixels;
+    if (whole && is_like_last()) {
+      finder_.repeat_line(line_);
+    } else {
+      if (line_ != last_line_) finder_.begin_line(line_);
+      finder_.piece(begin_, end_, comb_begin_, look_, cache_.bits);
+    }
     last_line_ = line_;
-    finder_.piece(begin_, end_, comb_begin_, look_, cache_.bits);
+    last_whole_ = whole;
+    last_comb_begin_ = comb_begin_;
+    last_look_ = look_;
+    cache_.differs = false;
+  }
+  // Whether this scanline, all of which waits, is like the one above.
+  CULE_INLINE bool is_like_last() const {
+    return !cache_.differs && last_whole_ && last_line_ + 1 == line_ &&
+           last_comb_begin_ == comb_begin_ && last_look_ == look_;
   }
   CULE_INLINE void end_piece() {
     if (begin_ != end_) look_at_piece();

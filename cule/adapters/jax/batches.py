@@ -8,10 +8,9 @@ from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from cule import _core
-from cule.adapters.jax.handler import TARGET
+from cule.adapters.jax.handler import call_port
 from cule.adapters.jax.traced import close_port, device_number
 from cule.engine import Engine
 from cule.env import settings
@@ -94,14 +93,8 @@ class Batch:
     def _call(
         self, given: list[jax.Array], out: list[str], aliases: dict[int, int], **attributes: bool
     ) -> dict[str, jax.Array]:
-        call = jax.ffi.ffi_call(
-            TARGET, [self._shape(name) for name in out], input_output_aliases=aliases
-        )
-        flags = {"steps": False, "seeds": False, "masks": False, **attributes}
-        arrays = call(
-            *given, port=np.int64(self._port.number),
-            **{name: np.bool_(value) for name, value in flags.items()},
-        )  # fmt: skip
+        shapes = [self._shape(name) for name in out]
+        arrays = call_port(self._port.number, given, shapes, aliases, **attributes)
         return dict(zip(out, arrays, strict=True))
 
     def reset(self, seeds: jax.Array) -> dict[str, jax.Array]:

@@ -17,12 +17,14 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.ffi
+import numpy as np
 
 from cule import _core
 from cule.disk.cache import cache_folder, make_folder, making
@@ -184,3 +186,39 @@ def register() -> None:
     """
     with _lock:
         _registered()
+
+
+def call_port(
+    number: int,
+    given: Sequence[jax.Array],
+    shapes: Sequence[jax.ShapeDtypeStruct],
+    aliases: dict[int, int],
+    *,
+    steps: bool = False,
+    seeds: bool = False,
+    masks: bool = False,
+    **options: Any,
+) -> list[jax.Array]:
+    """Calls a port from a program.
+
+    XLA's fusion of slices puts a call into a loop a second time if a slice is an input or an output
+    becomes a part of a larger array, as in `jax.lax.scan` on a GPU: a call with side effects is
+    then made twice (https://github.com/openxla/xla/pull/45799). It sees no slices beyond a barrier.
+
+    Args:
+        number: the port's.
+        given: what it is given.
+        shapes: what it returns.
+        aliases: which output has the memory of which input.
+        steps: whether it steps envs, and does not reset them.
+        seeds: whether seeds are given.
+        masks: whether a mask is given.
+        **options: more of jax.ffi.ffi_call.
+
+    Returns:
+        Arrays of these shapes.
+    """
+    call = jax.ffi.ffi_call(TARGET, shapes, input_output_aliases=aliases, **options)
+    flags = {"steps": np.bool_(steps), "seeds": np.bool_(seeds), "masks": np.bool_(masks)}
+    inputs = jax.lax.optimization_barrier(tuple(given))
+    return jax.lax.optimization_barrier(call(*inputs, port=np.int64(number), **flags))

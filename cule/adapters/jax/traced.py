@@ -12,7 +12,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 
 from cule import _core, arguments
-from cule.adapters.jax.handler import TARGET, register
+from cule.adapters.jax.handler import call_port, register
 from cule.errors import InvalidType, InvalidValue
 from cule.facts.actions import ContinuousActions, check_numbers
 from cule.vector_env import AtariEnv
@@ -179,13 +179,10 @@ class Traced:
     ) -> tuple[jax.Array, dict[str, jax.Array]]:
         """Calls the port. Returns the handle, and the arrays `out` by their names."""
         shapes = [jax.ShapeDtypeStruct((1,), jnp.uint32), *(self._shapes[name] for name in out)]
-        call = jax.ffi.ffi_call(
-            TARGET, shapes, has_side_effect=True, vmap_method="broadcast_all",
-            input_output_aliases={0: 0},
+        handle, *arrays = call_port(
+            self._port.number, [handle, *given], shapes, {0: 0}, has_side_effect=True,
+            vmap_method="broadcast_all", **attributes,
         )  # fmt: skip
-        numbers = {"steps": False, "seeds": False, "masks": False, **attributes}
-        flags = {name: np.bool_(value) for name, value in numbers.items()}
-        handle, *arrays = call(handle, *given, port=np.int64(self._port.number), **flags)
         return handle, dict(zip(out, arrays, strict=True))
 
     def _info(self, arrays: dict[str, jax.Array], entries: dict[str, str]) -> dict[str, jax.Array]:
