@@ -28,8 +28,16 @@ ON_CPU_CASES = (
     (64, 32, 1, 1), (16, 32, 2, 1), (16, 32, 4, 1), (16, 32, 8, 1), (16, 32, 1, 0.5),
     (16, 32, 1, 2),
 )  # fmt: skip
+OPTIONS = source(
+    "what options cost", "2026-11-30-h200", "5d815fe a275f9b",
+    lambda row: (row["option"] == "objects") == (row["commit"][:7] == "a275f9b"), mode="options",
+)  # fmt: skip
+OF_OPTIONS = {
+    "sound": "sound_obs=True", "RAM": 'obs_type="ram"', "objects": 'obs_type="objects"',
+    "two players": "num_players=2",
+}  # fmt: skip
 SIX = ("cule.train", "CleanRL", "stable-baselines3", "RLlib", "TorchRL", "rl_games")
-SOURCES = (PPO, ON_CPU, ON_GPU, LARGE)
+SOURCES = (PPO, ON_CPU, ON_GPU, LARGE, OPTIONS)
 NUMBERS = "1 9 10 16 32 64"
 GIVEN: dict[str, str] = {}
 
@@ -79,6 +87,18 @@ def large() -> Iterator[Said]:
     )  # fmt: skip
 
 
+def options() -> Iterator[Said]:
+    rows = {(row["option"], row["game"]): row for row in OPTIONS.rows}
+    for name, words in OF_OPTIONS.items():
+        line, numbers = f"`{words}`", []
+        for game in ("pong", "breakout"):
+            line += " | {:.2f}, {:.0%}" if (name, game) in rows else " |"
+            if row := rows.get((name, game)):
+                numbers += [row["fps"] / 1e6, row["part_of_images"]]
+        yield table_line(line, *numbers)
+    yield said("with {:,} envs, and", OPTIONS.rows[0]["num_envs"])
+
+
 def figures() -> Iterator[Said]:
     for row in PPO.rows:
         yield table_line(
@@ -87,3 +107,4 @@ def figures() -> Iterator[Said]:
     yield from on_cpu()
     yield from on_gpu()
     yield from large()
+    yield from options()

@@ -26,7 +26,10 @@ def whole(row: Row) -> bool:
 
 ONE_AND_FOUR = source("200 million frames", "2026-11-26-h200", "806d891", whole, mode="training")
 OF_ALGORITHMS = (pong.SHORTEST, pong.VTRACE, pong.PPO, pong.PQN, pong.DQN)
-SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, ACTING, LEARNING, PROCESSES, ONE_AND_FOUR)
+PATCHED = source(
+    "an agent in a modified game", "2026-11-30-h200", "a275f9b", mode="evaluation"
+)  # fmt: skip
+SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, ACTING, LEARNING, PROCESSES, ONE_AND_FOUR, PATCHED)
 NUMBERS = "0 1 2 4 8 16 18 20 21 32 64 66 80 81 120 128 129 1,200 2016 2024"
 GIVEN = {
     "(9.1 MiB, not 57.3)": "of the two plans above",
@@ -100,8 +103,19 @@ def of_layouts() -> Iterator[Said]:
     )
 
 
+def of_patches() -> Iterator[Said]:
+    scores = {" ".join(row["patches"]): row["score"] for row in PATCHED.rows}
+    yield said(
+        "scored {:.1f} in {} episodes, {:.1f} with `up_drift`, {:.1f} with `left_drift` (the ball "
+        "drifts), and {:.1f} with `parallel_enemy`",
+        scores[""], PATCHED.rows[0]["episodes"],
+        *(scores[name] for name in ("up_drift", "left_drift", "parallel_enemy")),
+    )  # fmt: skip
+
+
 def figures() -> Iterator[Said]:
     yield from of_algorithms()
     yield from of_tune()
     yield from of_groups()
     yield from of_layouts()
+    yield from of_patches()
