@@ -34,14 +34,13 @@ CULE_INLINE Replay replay_of(const StepTrace& trace, const uint32_t* entries) {
   return {entries, trace.entries, trace.after_clear, kFrameEnd};
 }
 
-// Draws `count` segments, the first of which is in `slot`. Returns the collisions in them that no
-// later CXCLR clears.
+// Draws `count` segments, the first of which is in `slot`; `at` is memory to work in. Returns the
+// collisions in them that no later CXCLR clears.
 template <class View>
 CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recording& recording,
-                                   size_t slot, int count, View& view) {
+                                   size_t slot, int count, View& view, SegmentStart& at) {
   const TiaFormat& format = config_of(batch, env).format;
   const int segment = static_cast<int>(slot % kSegments);
-  SegmentStart at;
   recording.starts.load(slot, at);
   // The caller adds the latches that were set before; here only new ones count.
   at.tia.collisions = 0;
@@ -49,6 +48,12 @@ CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recordi
   replay_segment(at, format, replay, segment_clock(format, segment),
                  end_clock(format, segment, count), view);
   return at.tia.collisions;
+}
+template <class View>
+CULE_INLINE uint32_t draw_segments(const Batch& batch, size_t env, const Recording& recording,
+                                   size_t slot, int count, View& view) {
+  SegmentStart at;
+  return draw_segments(batch, env, recording, slot, count, view, at);
 }
 
 // Ends a frame, for the lines of `view` from `first_line` on. If the frame was cut off, the lines

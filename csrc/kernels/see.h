@@ -29,11 +29,11 @@ CULE_INLINE void move_boxes_on(const Batch& batch, size_t env) {
   if (trace.entries != 0 && trace.frames == 1) object_frames_of(batch, env).move_on();
 }
 
-// The memory in which a thread finds boxes. A GPU has it where threads of a warp do not share lines
-// of a cache.
+// The memory in which a thread finds boxes: on a GPU the multiprocessor's own.
 struct SeeingRoom {
   alignas(ObjectView) unsigned char view[sizeof(ObjectView)];
   LineBits words[LineRoom<LineBits>::kSize];
+  SegmentStart at;
 };
 
 // Finds the boxes of one frame of a step.
@@ -45,7 +45,7 @@ CULE_HD inline void see_frame(const Batch& batch, size_t env, const Recording& r
       frames.settings, boxes_of_frame(batch, env, frame), frames.lines, {room.words, 1});
   const size_t slot = static_cast<size_t>(frame) * kSegments;
   if (recording.starts.entry_of(slot) == kNoSegment) return;
-  draw_segments(batch, env, recording, slot, kSegments, view);
+  draw_segments(batch, env, recording, slot, kSegments, view, room.at);
   view.finish();
 }
 

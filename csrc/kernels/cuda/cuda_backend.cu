@@ -7,8 +7,8 @@
 //   hear           a warp for each env
 //   prepare        a thread for each env; a block saves pictures
 //   draw           `segments`: a thread for each kSegmentLines scanlines of an env
-//   see            `see_frames`: a warp for each of an env's last two frames; then a warp for
-//                  each env lists the objects
+//   see            `see_frames`: a lane for each of an env's last two frames, of which a
+//                  warp has a few; then a warp for each env lists the objects
 //   observe        `observe_envs`: a block for each env
 //   restart        a block copies a state of the pool, or a thread emulates an episode's start
 //
@@ -292,8 +292,7 @@ class CudaBackend final : public Backend {
       start(segments, blocks, kThreads, 0, stream, batch);
     }
     void see() const {
-      start(see_frames, blocks_for(2 * batch.num_envs, kThreads / kWarp), kThreads, 0, stream,
-            batch);
+      start(see_frames, blocks_for(2 * batch.num_envs, kSeeingLanes), kWarp, 0, stream, batch);
       list_objects_of(false);
     }
     void see_start() const { list_objects_of(true); }

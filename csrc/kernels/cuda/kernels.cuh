@@ -106,17 +106,19 @@ __global__ void __launch_bounds__(kThreads, 8)
   if (sees(batch)) copy_boxes_from(batch, env, batch.pool, slot, BlockLanes{});
 }
 
-// Finds the boxes of a step's last two frames; a warp for each env and frame, of which one lane
-// works: scanlines differ so much that lanes would wait for each other.
-__global__ void __launch_bounds__(kThreads) see_frames(const __grid_constant__ Batch batch) {
-  constexpr int kWarps = kThreads / kWarp;
-  __shared__ SeeingRoom rooms[kWarps];
-  const int warp = threadIdx.x / kWarp;
-  const size_t part = blockIdx.x * size_t{kWarps} + warp, env = part / 2;
-  if (WarpLanes{}.lane() != 0 || env >= static_cast<size_t>(batch.num_envs)) return;
+// How many lanes of a warp find boxes, each in a frame. Scanlines differ so much that lanes wait for
+// each other, so few are fast; with one, what the warps have in local memory does not fit into L1.
+constexpr int kSeeingLanes = 2;
+
+// Finds the boxes of a step's last two frames; a lane for each env and frame.
+__global__ void __launch_bounds__(kWarp) see_frames(const __grid_constant__ Batch batch) {
+  __shared__ SeeingRoom rooms[kSeeingLanes];
+  const size_t part = blockIdx.x * size_t{kSeeingLanes} + threadIdx.x, env = part / 2;
+  if (threadIdx.x >= kSeeingLanes || env >= static_cast<size_t>(batch.num_envs)) return;
   const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
-  if (part % 2 == 0) see_frame_before(batch, env, recording, rooms[warp]);
-  else see_last_frame(batch, env, recording, rooms[warp]);
+  SeeingRoom& room = rooms[threadIdx.x];
+  if (part % 2 == 0) see_frame_before(batch, env, recording, room);
+  else see_last_frame(batch, env, recording, room);
 }
 
 // Lists the objects of each env, or with `only_starts` of those that begin an episode; a warp for
