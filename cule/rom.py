@@ -165,6 +165,20 @@ def find_game(name: str, num_players: int = 1) -> Game:
     )
 
 
+def find_cartridge(name: str) -> Game:
+    """The game that `name` means, as `find_game`, for the fewest players that it is for.
+
+    Raises:
+        TypeError, ValueError: as find_game's.
+    """
+    if isinstance(name, str):
+        spelling = take_apart(name).game
+        for num_players in PLAYERS:
+            if found := _games_by_spelling(num_players).get(spelling):
+                return found
+    return find_game(name)
+
+
 def game_in_words(words: str) -> Game:
     """The game whose `words` these are: its name, and the number of players if it is several.
 

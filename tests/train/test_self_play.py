@@ -12,6 +12,7 @@ import torch
 from training_runs import assert_same, saved, state_after, without_times
 
 from cule import train
+from cule.rom import find_cartridge, find_game
 from cule.train.checkpoints import checkpoint
 from cule.train.distributed.process_group import ProcessGroup
 from cule.train.nn.returns import gae
@@ -54,6 +55,19 @@ def runs(tmp_path_factory):
 def test_resume_is_exact(learners):
     make = functools.partial(trainer_of, learners=learners)
     assert_same(state_after(make, 3, 1), state_after(make, 3))
+
+
+def test_a_game_need_not_be_one_for_one_player(monkeypatch, tmp_path):
+    """Combat is for two. Its ROM may be missing here, so the envs play Pong."""
+    pong = TrainArgs(**SMALL)
+    monkeypatch.setattr(
+        SelfPlay, "environment", classmethod(lambda _, args, *rest: make_env(pong, *rest))
+    )
+    row = trained(tmp_path, FRAMES, game="combat")
+    assert (row["game"], row["rom_md5"]) == ("combat", find_game("combat", 2).md5)
+    assert find_cartridge("Pong") == find_game("pong")
+    with pytest.raises(ValueError, match="expected num_players=2, which 'combat' is for, got 1"):
+        find_game("combat")
 
 
 def test_a_training_that_was_stopped_goes_on_exactly(tmp_path):

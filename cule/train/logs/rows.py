@@ -10,7 +10,7 @@ import torch
 from cule.devices.device import usable_cpus
 from cule.disk.forms import are_numbers, is_score
 from cule.programs import results
-from cule.rom import find_game
+from cule.rom import find_cartridge
 from cule.train.envs.emulator import FRAMESKIP
 
 # Found when the program starts, as its code may change while it runs.
@@ -40,7 +40,7 @@ def row_of(
         threads: CPU threads of the emulator; 0: one for each core.
         more: further keys.
     """
-    cartridge, threads = find_game(game), threads or usable_cpus()
+    cartridge, threads = find_cartridge(game), threads or usable_cpus()
     return {
         "commit": COMMIT,
         "date": results.now(),

@@ -56,7 +56,7 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
     Raises:
         ValueError: there is no such game, or the algorithm or its envs cannot be used.
     """
-    device, envs, num_actions = processes.device, None, num_actions_of(args)
+    device, envs, num_actions = processes.device, None, 0
     own: type[Algorithm[Any]] | None = None
     if isinstance(make, type) and issubclass(make, Algorithm) and overrides_environment(make):
         own = make
@@ -70,6 +70,8 @@ def make_algorithm(make: Make, args: Any, processes: ProcessGroup) -> Algorithm[
                     num_actions = num_actions_in(envs.single_action_space, players)
         if processes.decoupled:
             num_actions = processes.broadcast(num_actions, actors[0])
+    # Of envs that the algorithm brings the game need not be one that AtariEnv has for one player.
+    num_actions = num_actions or num_actions_of(args)
     algorithm = instantiate(make, args, Context(device, num_actions, envs))
     if algorithm.brings_envs and own is None:
         raise InvalidValue(
