@@ -23,7 +23,7 @@ from cule.devices.architecture import architecture_of
 from cule.disk.cache import cache_folder, make_folder
 from cule.errors import Failed, InvalidValue, Refusal, sentence_of
 from cule.programs.command_line import Parser, number, run_main
-from cule.rom import find_game, list_games
+from cule.rom import PLAYERS, find_game, list_games
 from cule.translation import compile_into
 from cule.translation.kernel_files import VARIABLE
 
@@ -43,6 +43,10 @@ def make_parser() -> Parser:
         "game that cule has")  # fmt: skip
     add("--arch", nargs="+", metavar="sm_NN",
         help="architectures of GPUs, such as sm_90 (default: of this machine's GPUs)")  # fmt: skip
+    add("--num-players", type=int, choices=PLAYERS, default=1,
+        help="for envs with num_players=2 or 4; all then means the games for so many")  # fmt: skip
+    add("--sound", action="store_true",
+        help="for envs with sound_obs=True, whose kernels are others")  # fmt: skip
     add("--jobs", type=number(int), metavar="N",
         help="how many kernels are compiled at once (default: as many as cores)")  # fmt: skip
     add("--folder", type=Path, metavar="FOLDER",
@@ -58,14 +62,20 @@ class Wanted:
         game: the game's name.
         architecture: such as "sm_90".
         in_step: whether it is the kernel for many envs.
+        num_players: of an env.
+        sound: whether it is for envs with sound.
     """
 
     game: str
     architecture: str
     in_step: bool
+    num_players: int = 1
+    sound: bool = False
 
     def __str__(self) -> str:
-        return f"{self.game} for {self.architecture}, {'many' if self.in_step else 'few'} envs"
+        players = f", {self.num_players} players" if self.num_players > 1 else ""
+        envs = f"{'many' if self.in_step else 'few'} envs{players}{', sound' if self.sound else ''}"
+        return f"{self.game} for {self.architecture}, {envs}"
 
 
 @dataclass(frozen=True)
@@ -90,8 +100,8 @@ def compile_one(wanted: Wanted, folder: Path) -> Done:
         OSError, RuntimeError, ValueError: it cannot be compiled, or its file cannot be written.
     """
     begun = time.monotonic()
-    game = find_game(wanted.game)
-    path, was_there = compile_into(folder, game, wanted.architecture, wanted.in_step)
+    game = find_game(wanted.game, wanted.num_players)
+    path, was_there = compile_into(folder, game, wanted.architecture, wanted.in_step, wanted.sound)
     return Done(path.stat().st_size, time.monotonic() - begun, was_there)
 
 
@@ -118,20 +128,27 @@ def architectures(asked: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(asked))
 
 
-def kernels_of(names: Sequence[str], architectures: Sequence[str]) -> list[Wanted]:
+def kernels_of(
+    names: Sequence[str], architectures: Sequence[str], num_players: int = 1, sound: bool = False
+) -> list[Wanted]:
     """All kernels of some games, large games first, as these take longest.
 
+    Args:
+        names: the games' names; "all": all of them.
+        architectures: such as "sm_90".
+        num_players: of an env.
+        sound: whether they are for envs with sound.
+
     Raises:
-        ValueError: there is no such game, or no ROM of it.
+        ValueError: there is no such game for so many players, or no ROM of it.
     """
-    games = {
-        game.name: game
-        for name in names
-        for game in map(find_game, list_games() if name == "all" else [name])
-    }
+    chosen = [
+        one for name in names for one in (list_games(num_players) if name == "all" else [name])
+    ]
+    games = {game.name: game for game in (find_game(name, num_players) for name in chosen)}
     by_size = sorted(games.values(), key=lambda game: -len(rom_of(game)[0]))
     return [
-        Wanted(game.name, architecture, in_step)
+        Wanted(game.name, architecture, in_step, num_players, sound)
         for game in by_size
         for architecture in architectures
         for in_step in (False, True)
@@ -180,7 +197,9 @@ def run(arguments: argparse.Namespace) -> int:
         RuntimeError: a process was killed.
         ValueError: an argument is wrong.
     """
-    wanted = kernels_of(arguments.games, architectures(arguments.arch))
+    wanted = kernels_of(
+        arguments.games, architectures(arguments.arch), arguments.num_players, arguments.sound
+    )
     folder = (arguments.folder or cache_folder()).absolute()
     if arguments.folder is None:
         make_folder(folder)

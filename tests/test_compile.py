@@ -70,6 +70,25 @@ def test_by_default_they_go_into_the_cache_which_is_the_users_own(
     assert translation.translate(find_game("pong"), "sm_90").whole
 
 
+def test_envs_with_sound_or_several_players_have_kernels_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["pong", "--arch", "sm_90", "--folder", str(tmp_path)]
+    assert program.main(words) == program.main([*words, "--sound"]) == 0
+    assert program.main([*words, "--sound", "--num-players", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(", 0 were there")[0] for line in lines[2::3]] == ["2 compiled"] * 3
+    envs = {line.split("] ")[1].split(":")[0] for line in lines if "] " in line}
+    assert envs == {
+        f"pong for sm_90, {count} envs{more}"
+        for count in ("few", "many") for more in ("", ", sound", ", 2 players, sound")
+    }  # fmt: skip
+    monkeypatch.setenv(kernel_files.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(nvrtc, "compile_cubin", None)
+    for num_players in (1, 2):
+        assert translation.translate(find_game("pong", num_players), "sm_90", sound=True).whole
+
+
 def test_all_means_every_game() -> None:
     wanted = program.kernels_of(["pong", "all"], ["sm_90"])
     assert [sum(one.game == game for one in wanted) for game in list_games()] == [2] * 104
@@ -82,6 +101,7 @@ def test_all_means_every_game() -> None:
         (["pong", "--arch", "sm_35"], "expected --arch to be of sm_80, sm_90, which NVRTC 13.0"),
         (["pong", "--arch", "90"], "got '90'"),
         (["pong"], "expected --arch, such as --arch sm_90, as there is no GPU here"),
+        (["freeway", "--arch", "sm_90", "--num-players", "2"], "expected num_players=1"),
         (["pong", "--arch", "sm_90", "--jobs", "0"], "expected a whole number of at least 1"),
         (["pong", "--arch", "sm_90", "--folder", "/dev/null/x"], "/dev/null"),
         ([], "the following arguments are required: GAME"),

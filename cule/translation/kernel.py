@@ -96,7 +96,9 @@ def translate(
     return kernel
 
 
-def compile_into(folder: Path, game: Game, architecture: str, in_step: bool) -> tuple[Path, bool]:
+def compile_into(
+    folder: Path, game: Game, architecture: str, in_step: bool, sound: bool = False
+) -> tuple[Path, bool]:
     """Compiles a game's kernel of all blocks into a folder, unless it is there.
 
     Args:
@@ -104,6 +106,7 @@ def compile_into(folder: Path, game: Game, architecture: str, in_step: bool) -> 
         game: the game.
         architecture: the GPU's; the machine need not have one.
         in_step: as of translate.
+        sound: as of translate.
 
     Returns:
         The kernel's file, and whether it was there.
@@ -113,12 +116,12 @@ def compile_into(folder: Path, game: Game, architecture: str, in_step: bool) -> 
         RuntimeError: the game does not compile.
         ValueError: the file cannot be written.
     """
-    path = path_in(folder, stem_of(game, architecture, in_step, True), nvrtc.version())
+    path = path_in(folder, stem_of(game, architecture, in_step, True, sound), nvrtc.version())
     with making(path, "a kernel"):
         was_there = read(path, game, True) is not None
         if not was_there:
             blocks = blocks_of(game)
-            write(path, _compiled(game, architecture, in_step, blocks, True, profile(game), False))
+            write(path, _compiled(game, architecture, in_step, blocks, True, profile(game), sound))
     return path, was_there
 
 
