@@ -66,7 +66,7 @@ class AtariEnv(VectorEnv):
         grayscale: observations are grey; if False, they are RGB, with a last axis of 3.
         stack_num: frames in an observation, the newest last.
         frameskip: frames in a step.
-        maxpool: observations are the maximum of a step's last two frames.
+        maxpool: observations are the maximum of a step's last two frames, or of so many.
         noop_max: an episode starts after 0 to noop_max - 1 no-ops.
         episode_start: what is played before an episode's first step. "ale": as in ale-py, a frame
             of FIRE, then no-ops; after a lost life nothing. "baselines": as stable-baselines3's
@@ -160,7 +160,7 @@ class AtariEnv(VectorEnv):
         grayscale: bool = True,
         stack_num: int = 4,
         frameskip: int = 4,
-        maxpool: bool = True,
+        maxpool: bool | int = True,
         noop_max: int = 30,
         episode_start: Literal["ale", "baselines", "envpool", "fire"] = "ale",
         episodic_life: bool = False,

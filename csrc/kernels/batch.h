@@ -28,6 +28,11 @@ struct StepOptions {
   AutoresetMode autoreset;
 };
 
+// Whether observations are the maximum of more than two frames.
+CULE_INLINE bool pools_several(const StepOptions& options) {
+  return options.maxpool && options.pooled_frames > 2;
+}
+
 // How a picture becomes an observation. For each output row or column, `rows` and `columns` list
 // the first source line, how many lines there are, and where their weights begin.
 struct ResampleSpan {

@@ -189,6 +189,8 @@ struct Use {
   OPTION(noop_max, 0, kMaxNoops)                                                                   \
   OPTION(episode_start, 0, 3)                                                                      \
   FLAG(maxpool)                                                                                    \
+  /* The maximum is of so many frames, the last of a step. More than two need maxpool. */          \
+  OPTION(pooled_frames, 2, kMaxFrameskip)                                                          \
   FLAG(episodic_life)                                                                              \
   FLAG(life_loss_info)                                                                             \
   FLAG(reward_clipping)                                                                            \

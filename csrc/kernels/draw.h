@@ -83,19 +83,20 @@ CULE_COLD uint32_t draw_all_frames(const Batch& batch, size_t env, const Recordi
                            ? (segment + count) * kSegmentLines
                            : height;
   SpanRenderer view(pictures_of(batch, env), trace.plan.first_picture, end_line, room);
+  const uint32_t first_pooled = first_pooled_between(batch.options, trace);
   uint32_t found = 0, at = 0;
   for (uint32_t frame = 0; frame < trace.frames; ++frame) {
     const bool begins = at < trace.entries && entry_register(entries[at]) == kMarkFrameBegin;
     if (frame > 0 && begins) view.begin_picture();
-    if (frame + 1u == trace.frames && pools_between(trace.plan)) {
-      pool_before_last(batch, env, trace.plan, view.pictures[view.front],
-                       static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
-    }
     view.objects_changed(kAllObjects);  // any may have changed since the frame before
     const size_t slot = static_cast<size_t>(frame) * kSegments + static_cast<size_t>(segment);
     if (recording.starts.entry_of(slot) != kNoSegment)
       found |= draw_segments(batch, env, recording, slot, count, view);
     at = end_frame(config.format, entries, at, trace.entries, view, first_line);
+    if (frame >= first_pooled && frame + 1u < trace.frames) {
+      pool_between(batch, env, trace.plan, frame == first_pooled, view.pictures[view.front],
+                   static_cast<uint32_t>(first_line), static_cast<uint32_t>(end_line));
+    }
   }
   return found;
 }

@@ -43,16 +43,20 @@ struct FramesPlayed {
 // What the observation is made of, if the step played `done` frames; `stopped` says that the
 // episode ended at the last. `front` is the picture of the last frame before the step. As in
 // ale-py, the frame at which the episode ends is not looked at, so the older frame is still shown.
+// If more than two frames are pooled, they are drawn one by one, as frames that share a picture.
 CULE_INLINE ObservationPlan plan_observation(const StepOptions& options, const FramesPlayed& frames,
                                              int32_t done, bool stopped, uint32_t front) {
-  const bool two = options.frameskip >= 2 && options.maxpool;
-  NewFrame made_of = two && !frames.last_two_alike ? NewFrame::kLastTwo : NewFrame::kLast;
+  const bool pools = options.frameskip >= 2 && options.maxpool, several = pools_several(options);
+  NewFrame made_of =
+      pools && (several || !frames.last_two_alike) ? NewFrame::kLastTwo : NewFrame::kLast;
   if (stopped) {
-    made_of = two && done == options.frameskip ? NewFrame::kShownAndLastButOne : NewFrame::kNone;
+    const bool looked_at = done > options.frameskip - options.pooled_frames + 1;
+    made_of = pools && looked_at ? NewFrame::kShownAndLastButOne : NewFrame::kNone;
   }
   ObservationPlan plan = plan_of(made_of);
-  plan.last_two_share_picture = frames.last_goes_on;
-  plan.earlier_frames_show = frames.earlier_show;
+  const bool one_by_one = several && adds_frame(plan);
+  plan.last_two_share_picture = frames.last_goes_on || one_by_one;
+  plan.earlier_frames_show = frames.earlier_show || one_by_one;
   plan.leaves_lines = frames.leaves_lines;
   plan.first_picture = (front ^ !frames.first_goes_on) & 1;
   plan.last_picture = (front ^ frames.turned) & 1;

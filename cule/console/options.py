@@ -27,6 +27,7 @@ class Group:
 class Options:
     """The options of a step; each field is AtariEnv's keyword of the same name.
 
+    `pooled_frames` is of how many frames `maxpool` is the maximum.
     `own_seeds` is for envs whose states are elsewhere (cule/adapters/jax): each has a seed of its
     own, and its random numbers do not depend on its number.
     """
@@ -36,6 +37,7 @@ class Options:
     noop_max: int = 30
     episode_start: int = 0
     maxpool: bool = True
+    pooled_frames: int = 2
     episodic_life: bool = False
     life_loss_info: bool = False
     reward_clipping: bool = True

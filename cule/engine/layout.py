@@ -71,13 +71,14 @@ class Layout:
         """Whether the max-pooled frame of the newest observation is stored from step to step.
 
         It is stored if it may be needed again when the two pictures no longer show its frames: if
-        an episode can go on after its end, or if the instruction limit cuts frames off.
+        an episode can go on after its end, if the instruction limit cuts frames off, or if more
+        than two frames are pooled.
         """
         options = self.options
         pools = options.maxpool and options.frameskip >= 2
         goes_on = AUTORESET_MODES[options.autoreset] == "Disabled"
         cut_off = any(group.game.facts["frames_cut_off"] for group in self.groups)
-        return pools and (goes_on or cut_off)
+        return pools and (goes_on or cut_off or options.pooled_frames > 2)
 
     @property
     def bytes_per_env(self) -> int:

@@ -7,6 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cule import _core
@@ -41,6 +42,13 @@ def _optional(check: Check) -> Check:
     return lambda name, value: None if value is None else check(name, value)
 
 
+def _flag_or_frames(name: str, value: Any) -> bool | int:
+    """True, False, or how many frames, at least two."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    return integer(name, value, least=2)
+
+
 # The keywords with one value for the whole batch.
 _CHECKS: dict[str, Check] = {
     "num_envs": partial(integer, most=MAX_ENVS),
@@ -59,7 +67,7 @@ _CHECKS: dict[str, Check] = {
     "max_num_frames_per_episode": integer,
     "noop_max": partial(integer, least=0, most=MAX_NOOPS),
     "episode_start": partial(choice, choices=EPISODE_STARTS),
-    "maxpool": flag,
+    "maxpool": _flag_or_frames,
     "episodic_life": flag,
     "life_loss_info": flag,
     "reward_clipping": flag,
@@ -97,6 +105,10 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
             "expected autoreset_mode NEXT_STEP or SAME_STEP with "
             f"episode_start={checked.episode_start!r} and life_loss_info, as the env itself starts "
             "the next life, got DISABLED"
+        )
+    if not isinstance(checked.maxpool, bool) and checked.maxpool > checked.frameskip:
+        raise InvalidValue(
+            f"expected maxpool to be at most frameskip={checked.frameskip}, got {checked.maxpool}"
         )
     _check_batch_size(checked)
     if checked.num_players > 1:
@@ -172,7 +184,8 @@ def step_options(checked: SimpleNamespace, action_space: str) -> Options:
         max_frames=checked.max_num_frames_per_episode,
         noop_max=checked.noop_max,
         episode_start=EPISODE_STARTS.index(checked.episode_start),
-        maxpool=checked.maxpool,
+        maxpool=bool(checked.maxpool),
+        pooled_frames=2 if isinstance(checked.maxpool, bool) else checked.maxpool,
         episodic_life=checked.episodic_life,
         life_loss_info=checked.life_loss_info,
         reward_clipping=checked.reward_clipping,

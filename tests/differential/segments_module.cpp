@@ -87,14 +87,14 @@ void draw_by_entries(const Step& step) {
   SpanRenderer view(pictures_of(batch, 0), screen.front,
                     static_cast<int>(config_of(batch, 0).height), {words, 1});
   TiaState tia = load_tia(batch);
+  const uint32_t first_pooled = first_pooled_between(batch.options, trace);
   for (uint32_t i = 0, frame = 0; i < trace.entries; ++i) {
-    if (entry_register(step.entries[i]) == kMarkFrameEnd && ++frame + 1 == trace.frames &&
-        pools_between(trace.plan)) {
-      replay_entry(tia, step.format(), step.entries[i], view);
-      pool_before_last(batch, 0, trace.plan, view.pictures[view.front], 0, ~0u);
-      continue;
-    }
     replay_entry(tia, step.format(), step.entries[i], view);
+    if (entry_register(step.entries[i]) != kMarkFrameEnd) continue;
+    if (frame >= first_pooled && frame + 1u < trace.frames) {
+      pool_between(batch, 0, trace.plan, frame == first_pooled, view.pictures[view.front], 0, ~0u);
+    }
+    ++frame;
   }
   store_tia(batch, tia);
   screen.front = static_cast<uint8_t>(view.front);

@@ -53,11 +53,11 @@ def make_engine(game: str, mode: int | None = None, **kwargs: int) -> Engine:
 
 
 def play(
-    segments: ModuleType, game: str, steps: int, ways: tuple[str, ...]
+    segments: ModuleType, game: str, steps: int, ways: tuple[str, ...], **options: int
 ) -> Iterator[tuple[str, list[Engine]]]:
     """Steps an engine for each of the `ways`, with the same actions; yields the number of each
     step."""
-    engines = [make_engine(game) for _ in ways]
+    engines = [make_engine(game, **options) for _ in ways]
     generator = torch.Generator().manual_seed(2)
     for number in range(steps):
         action = int(
@@ -100,6 +100,21 @@ def test_segments_are_the_whole(game: str, segments: ModuleType) -> None:
             shared[place] += int((rows != own).sum())
     assert len(pictures) > STEPS // 4
     assert min(shared) > STEPS or game == "journey_escape"  # whose frames all end early
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_more_than_two_frames_are_pooled(game: str, segments: ModuleType) -> None:
+    """All frames are drawn in order, in each line of them alone, and each is pooled at its end."""
+    pooled = set()
+    ways = ("entries", *PIECES)
+    for number, (whole, *others) in play(segments, game, STEPS, ways, pooled_frames=3, frameskip=5):
+        assert whole.keeps_pooled
+        pooled.add(whole.tensors["pooled"].numpy().tobytes())
+        for place, pieces in enumerate(others):
+            same(
+                whole, pieces, ("records", "ram", "traces", "pooled"), f"{number}, {PIECES[place]}"
+            )
+    assert len(pooled) > STEPS // 8
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,29 @@ def test_all_episodes_end_at_a_steps_last_frame(
 
 
 @pytest.mark.parametrize(
+    ("autoreset", "changes"),
+    [
+        (NEXT_STEP, {"frameskip": 4, "pooled_frames": 4}),
+        (SAME_STEP, {"frameskip": 5, "pooled_frames": 3, "channels": 3}),
+        (DISABLED, {"frameskip": 3, "pooled_frames": 3}),
+    ],
+    ids=str,
+)
+def test_more_than_two_frames(library: Path, autoreset: int, changes: dict[str, Any]) -> None:
+    """Each env has a block of the kernel `pool`. Some frames are cut off."""
+    options = some_options(autoreset=autoreset, max_frames=42, **changes)
+    pair = Pair(SimulatedGpu(library, seed=1), ("tic_tac_toe_3d", "pong", "air_raid"), 7, options)
+    assert pair.gpu.keeps_pooled and len(pair.gpu.tensors["pooled"]) == 7
+    pair.reset(None, torch.arange(7))
+    onto_shown = 0
+    for _ in range(24):
+        pair.step()
+        onto_shown += int(pools_onto_shown(pair.gpu.tensors["traces"]).sum())
+    assert pair.endings >= 7 and (onto_shown or autoreset == SAME_STEP)
+    assert not pair.gpu.tensors["faults"].any()
+
+
+@pytest.mark.parametrize(
     ("autoreset", "kept"),
     [(NEXT_STEP, True), (SAME_STEP, True), (DISABLED, False), (SAME_STEP, False)],
 )

@@ -276,7 +276,7 @@ class CudaBackend final : public Backend {
       if (!pooling) return;
       backend.side_stream_.fork(stream, [&](cudaStream_t other) {
         const auto sized = [](auto channels, auto most) { return pool<channels, most>; };
-        const int blocks = blocks_for(batch.num_envs, kEnvsPerPooled);
+        const int blocks = blocks_for(batch.num_envs, pooled_by_a_block(batch));
         start(pick(batch, sized), blocks, kThreads, 0, other, batch);
       });
     }

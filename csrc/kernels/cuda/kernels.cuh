@@ -106,8 +106,8 @@ __global__ void __launch_bounds__(kThreads, 8)
   if (sees(batch)) copy_boxes_from(batch, env, batch.pool, slot, BlockLanes{});
 }
 
-// How many lanes of a warp find boxes, each in a frame. Scanlines differ so much that lanes wait for
-// each other, so few are fast; with one, what the warps have in local memory does not fit into L1.
+// How many lanes of a warp find boxes, each in a frame. Lanes wait for each other, as scanlines
+// differ, so few are fast; with one, what the warps have in local memory does not fit into L1.
 constexpr int kSeeingLanes = 2;
 
 // Finds the boxes of a step's last two frames; a lane for each env and frame.
@@ -173,21 +173,23 @@ __global__ void __launch_bounds__(kThreads)
     final_objects_of(batch, env)[i] = objects_of(batch, env)[i];
 }
 
-// Of the `kEach` envs of a block, those for which there is something to do: a few in thousands.
-// Each thread looks at one env. Then all threads work together on each env that was found.
-template <int kEach>
+// Of the envs of a block, at most `kMost`, those for which there is something to do: a few in
+// thousands. Each thread looks at one env. Then all threads work together on each env that was
+// found.
+template <int kMost>
 struct EnvsFound {
   int count;
-  int envs[kEach];
+  int envs[kMost];
 
-  // All threads call `body(env)` for each env for which `wanted(env)` is true.
+  // All threads call `body(env)` for each env for which `wanted(env)` is true. A block has `each`
+  // envs.
   template <class Wanted, class Body>
-  __device__ __forceinline__ void for_each(const Batch& batch, const Wanted& wanted,
+  __device__ __forceinline__ void for_each(const Batch& batch, int each, const Wanted& wanted,
                                            const Body& body) {
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
-    const int thread = threadIdx.x, env = blockIdx.x * kEach + thread;
-    if (thread < kEach && env < batch.num_envs && wanted(env)) envs[atomicAdd(&count, 1)] = env;
+    const int thread = threadIdx.x, env = blockIdx.x * each + thread;
+    if (thread < each && env < batch.num_envs && wanted(env)) envs[atomicAdd(&count, 1)] = env;
     __syncthreads();
     for (int i = 0; i < count; ++i) body(static_cast<size_t>(envs[i]));
   }
@@ -200,7 +202,7 @@ __global__ void __launch_bounds__(kThreads, 9) prepare(const __grid_constant__ B
   const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA {
     return !is_pooled(batch, env) && must_save(batch, env, batch.traces[env]);
   };
-  found.for_each(batch, wanted,
+  found.for_each(batch, kThreads, wanted,
                  [&](size_t env) CULE_INLINE_LAMBDA { save_pictures(batch, env, BlockLanes{}); });
   __syncthreads();
   const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
@@ -209,9 +211,14 @@ __global__ void __launch_bounds__(kThreads, 9) prepare(const __grid_constant__ B
   }
 }
 
+// How many envs a block of `pool` has.
+__host__ __device__ inline int pooled_by_a_block(const Batch& batch) {
+  return pools_several(batch.options) ? 1 : static_cast<int>(kEnvsPerPooled);
+}
+
 // Does the rest of a step for the envs whose observation is made of more than the two pictures. A
 // block does one env after the other, because its envs may share one frame in Batch::pooled. One
-// such env takes longer than drawing all other envs.
+// such env takes longer than drawing all other envs. If all envs are such, each has a block.
 template <int kChannels, int kMax>
 __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch batch) {
   constexpr int kWarps = kThreads / kWarp;
@@ -228,7 +235,7 @@ __global__ void __launch_bounds__(kThreads) pool(const __grid_constant__ Batch b
   } shared;
   const BlockLanes lanes;
   const auto wanted = [&](size_t env) CULE_INLINE_LAMBDA { return is_pooled(batch, env); };
-  found.for_each(batch, wanted, [&](size_t env) CULE_INLINE_LAMBDA {
+  found.for_each(batch, pooled_by_a_block(batch), wanted, [&](size_t env) CULE_INLINE_LAMBDA {
     const StepTrace& trace = batch.traces[env];
     const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
     save_pictures(batch, env, lanes);

@@ -13,9 +13,9 @@ namespace cule {
 enum class NewFrame : uint8_t {
   kNone,     // there is no new frame: the episode ended before the step's last frame
   kLast,     // the last frame
-  kLastTwo,  // the maximum of the last two frames
-  // The maximum of the frame that the previous observation shows and the last frame but one. The
-  // episode ended at the last frame.
+  kLastTwo,  // the maximum of the last two frames, or of as many as the env pools
+  // The maximum of the frame that the previous observation shows and the last frame but one, or as
+  // many before the last as the env pools. The episode ended at the last frame.
   kShownAndLastButOne,
 };
 
@@ -62,7 +62,7 @@ CULE_INLINE bool pools_onto_shown(ObservationPlan plan) {
 
 // Whether the last two frames share a picture, and the observation needs the first of them. That
 // one must be pooled before the second is drawn. It was cut off in this step, so earlier frames
-// show: all frames are drawn, in order.
+// show: all frames are drawn, in order. The same is done if more than two frames are pooled.
 CULE_INLINE bool pools_between(ObservationPlan plan) {
   return plan.last_two_share_picture &&
          (plan.new_frame == NewFrame::kLastTwo || pools_onto_shown(plan));

@@ -28,7 +28,7 @@ CULE_INLINE uint8_t pool_byte(ObservationPlan plan, const uint8_t* front, const 
   const uint32_t last = palette[front[pixel] * channels + channel];
   if (plan.new_frame == NewFrame::kLast) return static_cast<uint8_t>(last);
   uint32_t other = old;
-  if (plan.last_two_share_picture) {  // after pool_before_last
+  if (plan.last_two_share_picture) {  // after pool_between
     if (pools_onto_shown(plan)) return static_cast<uint8_t>(old);
     return static_cast<uint8_t>(last > old ? last : old);
   }
@@ -68,13 +68,21 @@ CULE_HD inline void pool_frame(const Batch& batch, size_t env, ObservationPlan p
   pool_lines(batch, env, plan, pictures, 0, ~0u, lanes);
 }
 
-// If the last two frames share a picture (pools_between), this pools lines [from, to) of the first
-// one before the second is drawn. They replace the frame in `pooled`, or are pooled onto it. Later
+// If frames of a step are pooled one by one (pools_between): the first of them, or one after all.
+CULE_INLINE uint32_t first_pooled_between(const StepOptions& options, const StepTrace& trace) {
+  if (!pools_between(trace.plan)) return trace.frames;
+  return pools_several(options) ? static_cast<uint32_t>(options.frameskip - options.pooled_frames)
+                                : trace.frames - 2u;
+}
+
+// Then this pools lines [from, to) of a frame before the next one is drawn. The `first` replaces
+// the frame in `pooled`, unless that is to be pooled, too; others are pooled onto it. Later
 // pool_byte only has to add the last frame.
-CULE_HD inline void pool_before_last(const Batch& batch, size_t env, ObservationPlan plan,
-                                     const Picture& picture, uint32_t from, uint32_t to) {
-  const NewFrame first = pools_onto_shown(plan) ? NewFrame::kShownAndLastButOne : NewFrame::kLast;
-  pool_lines(batch, env, plan_of(first), PicturePair{picture, picture}, from, to, OneLane{});
+CULE_HD inline void pool_between(const Batch& batch, size_t env, ObservationPlan plan, bool first,
+                                 const Picture& picture, uint32_t from, uint32_t to) {
+  const bool replaces = first && !pools_onto_shown(plan);
+  const NewFrame made_of = replaces ? NewFrame::kLast : NewFrame::kShownAndLastButOne;
+  pool_lines(batch, env, plan_of(made_of), PicturePair{picture, picture}, from, to, OneLane{});
 }
 
 }  // namespace cule
