@@ -5,6 +5,11 @@ adventure: 012345 8 0 5
   player 64-148 92-200 2-6 5-11 color=42
   player 132-168 14-170 2-6 5-11 color=56
   player 0-82 14-186 2-6 5-11 color=88
+  gate at r6 r7*-2+238 1xr16 if r21=9-27
+  gate at r8 r9*-2+238 1xr17 if r22=9-27
+  yellow_key at r6 r7*-2+238 8x3 if r21=99
+  yellow_key at r8 r9*-2+238 8x3 if r22=99
+  player at r11 r12*-2+238 3x8
 alien: 012345 8 0 5
   pulsar 74-80 15-19 3-10 3-7
   player 23-120 31-109 4-8 11-13 color=142
@@ -16,6 +21,7 @@ alien: 012345 8 0 5
 amidar: 012345 8 2 5
   player 127-151 41-156 4-10 4-10 color=30
   warrior 3-151 0-182 4-10 4-10 color=216
+  shadow at r66+++9 r59+++7 7x7 grid 7x1 0 0 if r73++&32=32 if r51=103
 assault: 002345 8 1 5
   mother_ship 0-136 0-41 20-44 10-29
   player 39-131 176-183 2-11 5-11
@@ -26,6 +32,8 @@ asterix: 012345 8 2 5
   consumable 0-156 5-161 7 10
   reward 45-120 20-160 6 11
   player 19-140 4-160 8-16 11
+  enemy at r42++ 26 7x11 grid 1x8 0 16 if r29++&1=1 if r18--=0-10 if r73++=0
+  consumable at r42+++1 27 7x11 grid 1x8 0 16 if r29++&1=0 if r18--=0-10 if r73++=0
 asteroids: 012345 8 2 5
   player 12-153 0-186 4-8 6-10 color=76
   player_missile 5-160 15-195 1 2
@@ -45,6 +53,10 @@ bank_heist: 012345 8 0 5
   dynamite 0-158 43-103 4-8 2
   bank 4-148 24-188 5-11 4-10 color=6
   player 0-152 39-107 3-11 3-10 color=36
+  bank at r29++ r9+++37 8x7 grid 3x1 0 0 if r9++=1-255 if r24++=253
+  police at r29++ r9+++37 8x7 grid 3x1 0 0 if r9++=1-255 if r24++=254
+  dynamite at r32-1 r12+37 8x2 if r12=1-255
+  player at r28 r8+37 8x7
 battle_zone: 012345 8 2 5
   radar 62-86 0-25 14-30 21-45
   blue_tank 71-156 88-94 7-27 6-21
@@ -59,13 +71,14 @@ berzerk: 012345 8 2 5
   player 0-39 42-107 4-8 20-24
   player_missile 2-42 0-189 1-2 3-9 color=60
   enemy_missile 2-78 22-106 1-4 2-6 color=54
+  enemy at r65+++6 r56++*2+4 8x16 grid 8x1 0 0 if r65++=1-255 if r56++=0-126 if r80=0-43
 bowling: 012345 1 0 5
   pin 109-147 97-177 1-3 2-6
   player 6-44 117-161 5-11 20-44
   ball 1-159 87-185 4 6
 boxing: 012345 8 0 5
-  player 22-86 19-138 12-22 45-47 color=12
-  enemy 38-123 18-146 12-23 46-47 color=0
+  player 22-86 19-138 12-34 45-47 color=12 size=14x46
+  enemy 20-123 18-146 12-34 46-47 color=0 size=14x46 right
 breakout: 012345 8 0 5
   block 0-100 35-109 10-195 3-9
   ball 0-163 72-216 2 2-4
@@ -79,6 +92,7 @@ carnival: 002345 8 1 5
   rabbit 0-169 25-111 3-8 15 color=10
   extra_bullets 0-171 52-96 5-8 9
 centipede: 012345 8 0 5
+  centipede_segment 0-160 0-200 4-40 5-6 size=3x6 cells=4,0
   mushroom 12-148 0-182 4 3
   spider 6-147 91-198 5-11 3-9 color=102
   player 34-142 139-174 2-6 5-13
@@ -96,16 +110,31 @@ chopper_command: 012345 1 0 5
   shot 6-158 67-142 4-72 1
 crazy_climber: 002345 8 1 5
   player 29-55 136-185 7-19 11-32
+  window at 44 r58+47 8x8 grid 2x12 64 13 if r46++&247=0
+  window at 56 r58+47 8x8 grid 2x12 40 13 if r46++=0-8
+  window at 68 r58+47 8x8 grid 2x12 16 13 if r46++=0-4
+  window at 68 r58+47 8x8 grid 2x12 16 13 if r46++=12-16
 demon_attack: 002345 17 3 5
   player 24-147 152-196 4-10 7-17
   enemy 8-156 21-156 14-16 6-7
   player_missile 26-150 0-197 1 5-10
+  enemy_missile at h20+12 179 1x4 grid 8x10 1 -8 bits 37 7 -1
+  enemy_part at h13+++12 r69++*-1+175 30x7 grid 3x1 0 0 if r29++=1-3
+  enemy_part at h17+++12 r69++*-1+175 30x7 grid 3x1 0 0 if r29++=1-3
+  player at h16+12 174 7x12
+  player_missile at h22+14 r21*-1+178 1x8
 donkey_kong: 012345 8 4 -
   donkey_kong 22-46 0-37 10-22 12-26
   girlfriend 51-75 0-40 5-11 10-22
   barrel 20-132 30-207 5-11 4-11
   hammer 28-52 46-90 1-3 4-10
   player 25-120 149-199 5-11 9-23
+  ladder at 108 176 4x17
+  ladder at 48 148 4x17 grid 2x1 32 0
+  ladder at 88 120 4x17 grid 2x1 20 0
+  ladder at 48 92 4x17 grid 2x1 20 0
+  ladder at 108 64 4x17
+  ladder at 32 40 4x17 grid 2x1 44 0
 double_dunk: 012345 8 0 5
   backboard 56-80 6-50 15-33 10-22
   basket 74-78 40-44 5-11 5-13
@@ -116,6 +145,11 @@ double_dunk: 012345 8 0 5
   player_small 73-81 78-85 4-11 7-19 color=180
   player_big 45-114 44-106 7-8 14-25 color=232
   opponent_small 44-100 41-157 7-8 17-22
+  player_small at r39+11 r35*-1+163 8x19
+  player_big at r37+11 r33*-1+159 8x23
+  opponent_small at r40+11 r36*-1+163 8x19
+  opponent_big at r38+11 r34*-1+159 8x23
+  ball at r47+12 r46*-1+178 4x4
 enduro: 012345 8 0 5
   player 67-80 141-146 10-22 7-15
 fishing_derby: 012345 8 0 5
@@ -135,12 +169,32 @@ frostbite: 012345 8 0 5
 galaxian: 012345 8 2 5
   player 29-125 148-192 8 14
   player_missile 49-115 15-163 1 3
+  enemy_ship at r36*2+72 19 6x9 grid 7x6 17 12 bits 38 6 -1
 gopher: 012345 8 0 5
+  floor 0 161-183 130-160 12-34 size=150x12 bottom
   carrot 48-104 129-173 5-11 17-37
   floor 0-12 154-198 112-160 19
   hole 138-142 159-163 5-11 9-30
   gopher 0-147 160-186 7-14 10-23
   player 37-150 74-118 4-10 32-68
+  hole at 140 176 8x7 if r17&24=24 if r11&24=0-23
+  hole at 124 176 8x7 if r16&1=1 if r17&1=1 if r10&1=0
+  hole at 108 176 8x7 if r16&24=24 if r10&24=0-23
+  hole at 44 176 8x7 if r13&1=1 if r14&1=1 if r7&1=0
+  hole at 28 176 8x7 if r13&24=24 if r7&24=0-23
+  hole at 12 176 8x7 if r12&1=1 if r13&128=128 if r6&1=0
+  hole at 140 169 8x14 if r11&24=24 if r5&24=0-23
+  hole at 124 169 8x14 if r10&1=1 if r11&1=1 if r4&1=0
+  hole at 108 169 8x14 if r10&24=24 if r4&24=0-23
+  hole at 44 169 8x14 if r7&1=1 if r8&1=1 if r1&1=0
+  hole at 28 169 8x14 if r7&24=24 if r1&24=0-23
+  hole at 12 169 8x14 if r6&1=1 if r7&128=128 if r0&1=0
+  hole at 140 161 8x22 if r5&24=24
+  hole at 124 161 8x22 if r4&1=1 if r5&1=1
+  hole at 108 161 8x22 if r4&24=24
+  hole at 44 161 8x22 if r1&1=1 if r2&1=1
+  hole at 28 161 8x22 if r1&24=24
+  hole at 12 161 8x22 if r0&1=1 if r1&128=128
 hero: 012345 8 0 5
   wall 0-156 0-122 8-72 37-118
   player 3-66 0-97 6-8 16-24
@@ -148,6 +202,11 @@ hero: 012345 8 0 5
 ice_hockey: 000005 8 2 5
   enemy 23-119 7-181 12-22 21-32
   ball 31-127 40-186 1-3 1-3
+  player at r59-13 r55*-1+168 16x20
+  player at r57-13 r53*-1+168 16x20
+  enemy at r60-13 r56*-1+168 16x20
+  enemy at r58-13 r54*-1+168 16x20
+  ball at r52-10 r91*-1+188 2x2
 jamesbond: 012345 8 2 5
   enemy_shot 80-84 75-79 1-2 2-6 color=8
   ice 110-167 35-79 5-8 9-12
@@ -164,9 +223,18 @@ kangaroo: 012345 8 2 5
   falling_coconut 5-49 0-191 1-3 1-5 color=36
   child 101-141 0-34 5-11 9-21
   player 4-52 110-186 5-11 9-33
+  ladder at 132 132 8x35 if r36=0
+  ladder at 20 85 8x35 if r36=0
+  ladder at 132 37 8x35 if r36=0
+  platform at 16 28 128x4 grid 1x4 0 48 if r36=0
+  thrown_coconut at r28+++15 r25++*8+1 2x3 grid 3x1 0 0 if r25++=0-254
 keystone_kapers: 012345 8 0 5
 king_kong: 012345 8 0 5
   player 33-40 92-96 5-11 9-19
+  ladder at 12 111 8x18 grid 2x3 128 48
+  ladder at 76 87 8x18 grid 1x3 0 48
+  ladder at 20 63 8x18 grid 2x1 112 0
+  ladder at 76 43 8x18
 krull: 012345 8 2 5
   player 39-99 46-138 7 20 color=168
   weapon 57-135 155-159 5-11 4-10
@@ -194,6 +262,16 @@ montezuma_revenge: 012345 8 2 5
   key 1-25 77-121 4-10 9-21
   skull 42-116 144-190 7-8 11-13
   player 20-156 34-188 7-8 14-20
+  platform at 0 93 56x2 grid 2x1 104 0 if r3=1
+  platform at 68 93 23x2 if r3=1
+  platform at 76 136 8x5 if r3=1
+  platform at 8 136 28x2 grid 2x1 116 0 if r3=1
+  platform at 16 180 128x1 if r3=1
+  wall at 0 96 8x40 grid 2x1 152 0 if r3=1
+  wall at 0 136 16x45 grid 2x1 144 0 if r3=1
+  ladder at 72 93 16x42 if r3=1
+  ladder at 16 136 16x45 grid 2x1 112 0 if r3=1
+  conveyer_belt at 60 136 15x5 grid 2x1 25 0 if r3=1
 ms_pacman: 012345 8 0 5
   pill 0-160 0-161 2-6 1-3
   ghost 0-158 0-156 5-11 5-14 color=38
@@ -215,6 +293,12 @@ pacman: 012345 8 0 5
   power_pill 0-162 17-193 4 10
   ghost 24-100 69-183 8 16
   player 0-101 90-186 7-8 8-14
+  ghost at r50++ r55++*2+25 8x16 grid 4x1 0 0
+  player at r49 r89*2+1 8x16
+  power_pill at 6 39 4x10 if r26&32=32
+  power_pill at 6 171 4x10 if r26&16=16
+  power_pill at 150 39 4x10 if r26&8=8
+  power_pill at 150 171 4x10 if r26&4=4
 phoenix: 012345 8 0 5
   player 31-102 171-178 3-10 3-14
   phoenix 0-141 31-157 3-11 3-13
@@ -222,6 +306,8 @@ phoenix: 012345 8 0 5
   enemy_projectile 35-93 66-156 1-2 2-10 color=58
   enemy_projectile 35-93 60-182 1 4-6 color=14
   enemy_projectile 70-89 70-148 1-2 3-9 color=100
+  player_projectile at r93-71 r89*-1+201 1x6
+  player at r94-70 173 7x10
 pitfall: 012345 8 2 5
   logs 123-127 116-120 3-9 9-19
   stair 66-90 114-158 2-6 27-57
@@ -229,6 +315,17 @@ pitfall: 012345 8 2 5
   player 6-150 92-106 2-11 10-29
   crocodile 48-104 97-144 5-11 3-13
   scorpion 65-102 147-192 5-11 6-15
+  platform at 8 180 152x1
+  stair_pit at 76 122 8x6 if r20=0-1
+  platform at 8 125 68x8 if r20=0
+  platform at 84 125 77x8 if r20=0
+  platform at 8 125 40x8 if r20=1-4
+  platform at 112 125 48x8 if r20=1-4
+  platform at 60 125 16x8 if r20=1
+  platform at 84 125 16x8 if r20=1
+  pit at 48 122 12x6 grid 2x1 52 0 if r20=1
+  tarpit at 48 120 64x10 if r20=2
+  waterhole at 48 120 64x10 if r20=3-4
 pong: 012345 8 0 5
   ball 8-169 11-214 1-3 2-7
   enemy 14-18 20-199 2-6 2-22
@@ -260,6 +357,7 @@ riverraid: 012345 8 2 5
   house 16-137 0-4 10 6-10 color=218
   fuel_depot 51-112 0-24 4-10 1-25 color=12
   fuel_depot 51-112 0-183 7 2-24 color=72
+  player_missile at r117-1 r50*-1+162 1x8 if r117=1-255 if r50=0-162
 road_runner: 012345 8 2 5
   player 57-157 74-166 8 23-32
   enemy 110-146 97-121 7-8 28-29
@@ -277,6 +375,7 @@ skiing: 012345 8 0 5
   tree 15-141 10-181 10-16 2-30 color=198
   tree 31-136 30-161 5-22 1-41 color=212
   tree 18-161 10-181 10-16 3-30 color=214
+  tree at r62++ r86++*-1+178 16xr54++ grid 8x1 0 0 to 155,175 if r70++=85 if r54++=1-254 if r86++=1-178
 space_invaders: 012345 8 0 5
   shield 30-118 135-179 4-11 11-25
   player 22-76 163-207 4-11 6-14
@@ -293,6 +392,8 @@ tennis: 002345 8 1 5
   enemy 10-99 92-187 7-22 14-32
   ball 39-119 16-100 1-3 1-6 color=14
   ball_shadow 44-124 26-177 1-3 1-3 color=2
+  ball at r16-2 r54*-1+189 2x2 if r16=3-255
+  ball_shadow at r16-2 r55*-1+189 2x2 if r16=3-255
 up_n_down: 012345 8 0 5
   truck 4-150 9-198 14-16 8-16
   player 30-83 73-114 16 9-16
@@ -312,4 +413,6 @@ yars_revenge: 012345 8 4 -
   player 0-73 0-199 5-11 10-22 color=124
   enemy_missile 74-154 66-162 2-6 1-5
   swirl 4-146 56-103 5-11 10-22 color=52
+  shield_block at 128 r26+121 4x8 grid 8x16 4 -8 bits 1 0 1 if r53=160-255
+  player_bullet at r38-1 r37+4 1x2 if r53=160-255
 """

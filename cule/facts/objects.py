@@ -10,19 +10,38 @@ then a line for each rule, of which the first that a box fits says what it is:
 The settings: the classes of player 0, player 1, missile 0, missile 1, the ball and the playfield;
 below how many pixels a gap in a player's scanline does not divide it; over how many scanlines a box
 may have a gap; and the classes whose boxes are of one color ("-": none). A rule: a kind, then the
-least and the greatest x, y, width and height; maybe a color; and whether all boxes that fit it are
-one object.
+least and the greatest x, y, width and height; maybe a color; whether all boxes that fit it are one
+object (joins); whether later rules are for the same box, too (also). What the object is of the box:
+
+    move=-4,1    it is 4 pixels further to the left, and 1 below
+    size=16x20   of that size (0: of the box's), from the box's left and top, or so that both end
+                 at the right or at the bottom
+    cells=4,6    the box is divided into cells of that size, from 4 pixels and 6 scanlines to the
+                 next; 0: not in that direction
+
+Places are lines after the rules, for what the TIA's pixels do not show:
+
+    ladder at 108 176 4x17
+    enemy at r42++ 26 7x11 grid 1x8 0 16 if r29++&1=1
+    shield at 128 r26+121 4x8 grid 8x16 4 -8 bits 1 0 1
+
+A place: a kind, x, y and a size; maybe where it ends at the latest (to 150,190); how many columns and rows of a grid there are, and how far
+the next ones are; which byte of RAM has the bits of the first row's columns, the first column's
+bit, and how far the next one's is; and up to four conditions. r42 is a byte of RAM: with ++ or --
+the grid's next row (or column, of one row) has the byte after or before it, &15 are bits of it, *3, /2, +9 and %160
+are done in this order. h42 is where a program that writes down an object as a delay (the low half,
+15 pixels each; h42@14: 14) and a move for HMOVE (the high half) has it.
 
 The kinds are named after the classes of OCAtari (https://github.com/k4ntz/OC_Atari, version 2.2.1,
-MIT licence). The numbers are the ranges of the boxes that OCAtari's overlapped in random play.
-benchmarks/tools/objects_against_ocatari.py compares the two.
+MIT licence). The numbers are the ranges of the boxes that OCAtari's overlapped in random play, and
+the bytes of RAM that it reads. benchmarks/tools/objects_against_ocatari.py compares the two.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -35,7 +54,14 @@ FIELDS = ("kind", "x", "y", "width", "height", "color", "visible")
 MOST_OBJECTS = 256
 # Of games without rules.
 _SETTINGS = "012345 8 0 5"
-_ANY_COLOR = -1
+_ANY_COLOR = _NO_BYTE = -1
+_FLAGS = {"joins": 1, "also": 2, "right": 4, "bottom": 8}
+_EACH = {None: 0, "++": 1, "--": -1}
+_BYTE = r"(\d+)(\+\+|--)?(?:&(\d+))?"
+_NUMBER = re.compile(
+    rf"(?:([rh]){_BYTE}(?:@(\d+))?(?:\*(-?\d+))?(?:/(\d+))?(?=[+%-]|$))?([+-]?\d+)?(?:%(\d+))?"
+)
+_CONDITION = re.compile(rf"r{_BYTE}=(\d+)(?:-(\d+))?")
 
 
 @functools.cache
@@ -59,22 +85,75 @@ def kinds_of(name: str) -> tuple[str, ...]:
     return ("unknown", *dict.fromkeys(rule.split()[0] for rule in rules))
 
 
+def _is_place(line: str) -> bool:
+    return line.split()[1] == "at"
+
+
+def _numbers(row: np.ndarray, first: int, words: Iterable[str | int | None]) -> None:
+    """Writes numbers into a row, from column `first` on."""
+    for column, word in enumerate(words, first):
+        row[column] = int(word or 0)
+
+
+def _write_rule(row: np.ndarray, words: list[str]) -> None:
+    """The columns of a rule (csrc/kernels/object_list.h) after its kind."""
+    ranges, rest = words[:4], words[4:]
+    options = dict(word.split("=") for word in rest if "=" in word)
+    row[1] = sum(_FLAGS[word] for word in rest if "=" not in word)
+    row[2] = int(options.get("color", _ANY_COLOR))
+    for number, range_ in enumerate(ranges):
+        least, _, most = range_.partition("-")
+        _numbers(row, 3 + 2 * number, (least, most or least))
+    _numbers(row, 11, options.get("move", "0,0").split(","))
+    _numbers(row, 13, options.get("size", "0x0").split("x"))
+    _numbers(row, 15, options.get("cells", "0,0").split(","))
+
+
+def _write_place(row: np.ndarray, words: list[str]) -> None:
+    """The columns of a place (csrc/kernels/object_places.h) after its kind."""
+    width, height = words[3].split("x")
+    for column, word in zip((1, 9, 17, 25), (*words[1:3], width, height), strict=True):
+        if not (found := _NUMBER.fullmatch(word)):
+            raise ValueError(f"{word}, expected a number of a place")
+        form, byte, each, mask, delay, times, over, plus, modulo = found.groups()
+        delay = (delay or 15) if form == "h" else 0
+        byte = byte if form else _NO_BYTE
+        numbers = (byte, _EACH[each], mask or 255, delay, times or 1, over or 1, plus, modulo)
+        _numbers(row, column, numbers)
+    row[33:42] = 160, 255, 1, 1, 0, 0, _NO_BYTE, 0, 0
+    row[42:62:5] = _NO_BYTE
+    conditions = 0
+    for at, word in enumerate(words):
+        if word == "grid":
+            _numbers(row, 35, (*words[at + 1].split("x"), *words[at + 2 : at + 4]))
+        elif word == "to":
+            _numbers(row, 33, words[at + 1].split(","))
+        elif word == "bits":
+            _numbers(row, 39, words[at + 1 : at + 4])
+        elif word == "if":
+            if not (found := _CONDITION.fullmatch(words[at + 1])):
+                raise ValueError(f"{words[at + 1]}, expected a condition of a place")
+            byte, each, mask, least, most = found.groups()
+            column = 42 + 5 * conditions
+            _numbers(row, column, (byte, _EACH[each], mask or 255, least, most or least))
+            conditions += 1
+
+
 def object_facts(name: str) -> np.ndarray:
-    """(rows, columns) int16: a game's settings and rules, as the core reads them."""
-    settings, rules = _tables().get(name, (_SETTINGS, ()))
+    """(rows, columns) int16: a game's settings, rules and places, as the core reads them."""
+    settings, lines = _tables().get(name, (_SETTINGS, ()))
     kinds = kinds_of(name)
     facts = np.zeros((_core.OBJECT_FACT_ROWS, _core.OBJECT_FACT_COLUMNS), np.int16)
     classes, gap, line_gap, one_color = settings.split()
     of_one_color = sum(1 << int(number) for number in one_color.strip("-"))
-    facts[0, :10] = *map(int, classes), int(gap), int(line_gap), of_one_color, len(rules)
-    for row, rule in zip(facts[1:], rules, strict=False):
-        kind, *ranges = rule.split()
-        color = re.search(r"color=(\d+)", rule)
-        # The columns of a rule in the core (csrc/kernels/see.h), before its ranges.
-        row[:3] = (
-            kinds.index(kind), rule.endswith(" joins"), int(color[1]) if color else _ANY_COLOR
-        )  # fmt: skip
-        for number, words in enumerate(ranges[:4]):
-            least, _, most = words.partition("-")
-            row[3 + 2 * number : 5 + 2 * number] = int(least), int(most or least)
+    places = sum(map(_is_place, lines))
+    rules = len(lines) - places
+    facts[0, :11] = *map(int, classes), int(gap), int(line_gap), of_one_color, rules, places
+    for row, line in zip(facts[1 : len(lines) + 1], lines, strict=True):
+        kind, *words = line.split()
+        row[0] = kinds.index(kind)
+        if _is_place(line):
+            _write_place(row, words)
+        else:
+            _write_rule(row, words)
     return facts

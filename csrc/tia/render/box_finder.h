@@ -18,8 +18,9 @@ namespace cule {
 // The columns of an object's row. In a frame's boxes, kKind has a bit for each TiaObject.
 enum ObjectField : int { kKind, kX, kY, kWidth, kHeight, kColor, kVisible, kObjectFields };
 
-// The facts of a group's game: a row of settings, then a row for each rule (kernels/see.h).
-constexpr int kObjectFactColumns = 11, kMostObjectRules = 63;
+// The facts of a group's game: a row of settings, then a row for each rule (kernels/object_list.h)
+// and for each place (kernels/object_places.h).
+constexpr int kObjectFactColumns = 62, kMostObjectRules = 63;
 constexpr int kObjectFactRows = kMostObjectRules + 1;
 enum ObjectSetting : int {
   kClassOf,           // of each TiaObject
@@ -27,6 +28,7 @@ enum ObjectSetting : int {
   kLineGap,           // how many scanlines without a run may be between two of a box
   kOneColorClasses,   // a bit for each class whose boxes are of one color
   kNumRules,
+  kNumPlaces,
 };
 
 // The boxes of a frame. Row 0 says how many there are, and how many runs found no room. Each other
