@@ -19,6 +19,8 @@ enum ObjectRule : int {
   kRuleHeight,
   kRulePitchX,  // from one cell to the next if the box is divided into cells of that size; or 0
   kRulePitchY,
+  kRuleTop,  // the object's scanlines are from this one on
+  kRuleBottom,  // and above this one
   kRuleEnd,
 };
 enum RuleFlag : int {
@@ -83,7 +85,7 @@ class ObjectList {
       box[kVisible] = 2;
       for (int k = 0; k < last.count(); ++k) {
         if (last.at(k)[kVisible] != 1 || !is_same_object(box, last.at(k))) continue;
-        last.at(k)[kVisible] = 3;
+        last.at(k)[kVisible] = kInBothFrames;
         box[kVisible] = 0;
         break;
       }
@@ -102,12 +104,13 @@ class ObjectList {
     ObjectPlaces(facts_, ram, lines_).for_each([&](const int16_t* place) {
       for (int i = 0; i < seen; ++i) {
         int16_t* other = row(i);
-        if (other[kKind] != place[kKind] || other[kVisible] == 0) continue;
+        if (other[kKind] != place[kKind] || !(other[kVisible] & kInBothFrames)) continue;
         const int common = common_pixels(place, other), its = pixels_of(other);
         if (3 * common >= its + pixels_of(place)) return;
         if (2 * common >= its) other[kVisible] = 0;
       }
-      put(place);
+      if (count_ < room_) put(place);
+      else replace_unknown(place);
     });
     int kept = 0;
     for (int i = 0; i < count_; ++i) {
@@ -122,6 +125,7 @@ class ObjectList {
   }
 
  private:
+  static constexpr int kInBothFrames = 3;
   int16_t* rows_;
   int room_;
   const int16_t* facts_;
@@ -134,6 +138,14 @@ class ObjectList {
   CULE_INLINE void put(const int16_t* box) {
     if (count_ == room_) ++left_out_;
     else copy(row(count_++), box);
+  }
+
+  // In a list that is full an object of a kind is worth more than one of none.
+  CULE_COLD void replace_unknown(const int16_t* object) {
+    ++left_out_;
+    int i = count_ - 1;
+    while (i >= 0 && row(i)[kKind] != 0) --i;
+    if (i >= 0) copy(row(i), object);
   }
 
   // Adds what a box is by the rules; without a rule it is of kind 0.
@@ -152,6 +164,15 @@ class ObjectList {
     unknown[kKind] = 0;
     put(unknown);
   }
+  // Leaves of an object what is on the screen and between two scanlines. Whether that is anything.
+  CULE_INLINE bool clip(int16_t* object, int top, int bottom) const {
+    const int above = top - object[kY];
+    if (above > 0) {
+      object[kY] = static_cast<int16_t>(top);
+      object[kHeight] = static_cast<int16_t>(object[kHeight] - above);
+    }
+    return ObjectPlaces::clip(object, kLinePixels, bottom < lines_ ? bottom : lines_);
+  }
   // Adds a box by its rule.
   CULE_INLINE void add(const int16_t* box, const int16_t* rule) {
     const int width = rule[kRuleWidth] ? rule[kRuleWidth] : box[kWidth];
@@ -167,7 +188,7 @@ class ObjectList {
           static_cast<int16_t>(x + i % columns * rule[kRulePitchX]),
           static_cast<int16_t>(y + i / columns * rule[kRulePitchY]),
           static_cast<int16_t>(width), static_cast<int16_t>(height), box[kColor], box[kVisible]};
-      if (!ObjectPlaces::clip(object, kLinePixels, lines_)) continue;
+      if (!clip(object, rule[kRuleTop], rule[kRuleBottom])) continue;
       if (flags & kRuleJoins && joined(object)) continue;
       put(object);
     }

@@ -11,8 +11,8 @@
 
 namespace cule {
 
-// A number: a byte of RAM as it is, or as programs write down where an object is (kByDelay); then
-// in this order times, over, plus and modulo.
+// A number: a byte of RAM as it is, or as programs write down where an object is (kNumberDelay);
+// then in this order times, over, another byte, plus and modulo.
 enum PlaceNumber : int {
   kNumberByte,   // -1: none; the number is then kNumberPlus
   kNumberEach,   // how far the next row's byte is, or the next cell's if there is one row
@@ -20,6 +20,8 @@ enum PlaceNumber : int {
   kNumberDelay,  // not 0: the byte's low half is a delay of so many pixels, the high half HMOVE's
   kNumberTimes,
   kNumberOver,
+  kNumberOther,       // the other byte, or -1
+  kNumberOtherTimes,  // 1 or -1
   kNumberPlus,
   kNumberModulo,  // 0: none
   kPlaceNumber,
@@ -97,6 +99,8 @@ class ObjectPlaces {
       value = value % kHalfByte * of[kNumberDelay] - (move < 8 ? move : move - kHalfByte);
     }
     value = value * of[kNumberTimes] / of[kNumberOver] + of[kNumberPlus];
+    if (of[kNumberOther] >= 0)
+      value += byte(of[kNumberOther], of[kNumberEach], step) * of[kNumberOtherTimes];
     const int modulo = of[kNumberModulo];
     return modulo == 0 ? value : (value % modulo + modulo) % modulo;
   }

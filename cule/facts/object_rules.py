@@ -5,11 +5,29 @@ adventure: 012345 8 0 5
   player 64-148 92-200 2-6 5-11 color=42
   player 132-168 14-170 2-6 5-11 color=56
   player 0-82 14-186 2-6 5-11 color=88
+  player at r11-1 r12*-2+238 3x8
   gate at r6 r7*-2+238 1xr16 if r21=9-27
   gate at r8 r9*-2+238 1xr17 if r22=9-27
-  yellow_key at r6 r7*-2+238 8x3 if r21=99
-  yellow_key at r8 r9*-2+238 8x3 if r22=99
-  player at r11 r12*-2+238 3x8
+  red_dragon at r6 r7*-2+238 1xr16 if r21=54
+  red_dragon at r8 r9*-2+238 1xr17 if r22=54
+  yellow_dragon at r6 r7*-2+238 1xr16 if r21=63
+  yellow_dragon at r8 r9*-2+238 1xr17 if r22=63
+  green_dragon at r6 r7*-2+238 1xr16 if r21=72
+  green_dragon at r8 r9*-2+238 1xr17 if r22=72
+  dragon_sword at r6 r7*-2+238 1xr16 if r21=90
+  dragon_sword at r8 r9*-2+238 1xr17 if r22=90
+  yellow_key at r6 r7*-2+238 8xr16 if r21=99
+  yellow_key at r8 r9*-2+238 8xr17 if r22=99
+  white_key at r6 r7*-2+238 8xr16 if r21=108
+  white_key at r8 r9*-2+238 8xr17 if r22=108
+  black_key at r6 r7*-2+238 8xr16 if r21=117
+  black_key at r8 r9*-2+238 8xr17 if r22=117
+  black_bat at r6 r7*-2+238 1xr16 if r21=126
+  black_bat at r8 r9*-2+238 1xr17 if r22=126
+  chalice at r6 r7*-2+238 8xr16 if r21=144
+  chalice at r8 r9*-2+238 8xr17 if r22=144
+  magnet at r6 r7*-2+238 1xr16 if r21=153
+  magnet at r8 r9*-2+238 1xr17 if r22=153
 alien: 012345 8 0 5
   pulsar 74-80 15-19 3-10 3-7
   player 23-120 31-109 4-8 11-13 color=142
@@ -32,9 +50,9 @@ asterix: 012345 8 2 5
   consumable 0-156 5-161 7 10
   reward 45-120 20-160 6 11
   player 19-140 4-160 8-16 11
-  enemy at r42++ 26 7x11 grid 1x8 0 16 if r29++&1=1 if r18--=0-10 if r73++=0
-  consumable at r42+++1 27 7x11 grid 1x8 0 16 if r29++&1=0 if r18--=0-10 if r73++=0
 asteroids: 012345 8 2 5
+  asteroid 1-159 14-194 3-4 5-12 move=1,1
+  asteroid 1-159 14-194 6-8 10-16 move=1,1
   player 12-153 0-186 4-8 6-10 color=76
   player_missile 5-160 15-195 1 2
   asteroid 1-159 20-194 3-16 7-28
@@ -63,6 +81,24 @@ battle_zone: 012345 8 2 5
   red_thing 19-66 91-95 7-17 4-10 color=74
   player 0-44 108-174 96-158 25-34
   red_thing 7-56 71-117 3-11 1-7 color=72
+  player at 19 140 122x38
+  radar_content at r74*-1/9+94 r82*-1+34 7x7 if r82=0-254
+  blue_tank at r48+1 r47*-1+97 6x4 if r73=1 if r48=1-255 if r46=6-13
+  blue_tank at r48+2 r47*-1+97 12x9 if r73=1 if r48=1-255 if r46=14-21
+  blue_tank at r48+1 r47*-1+97 16x12 if r73=1 if r48=1-255 if r46=22-34
+  blue_tank at r48+9 r47*-1+97 22x14 if r73=1 if r48=1-255 if r46=35-36
+  blue_tank at r48+1 r47*-1+97 16x15 if r73=1 if r48=1-255 if r46=37-40
+  blue_tank at r48+13 r47*-1+97 20x17 if r73=1 if r48=1-255 if r46=41-46
+  blue_tank at r48+1 r47*-1+97 16x10 if r73=1 if r48=1-255 if r46=0 if r47=0-6
+  blue_tank at r48+3 r47*-1+97 16x14 if r73=1 if r48=1-255 if r46=0 if r47=7
+  blue_tank at r48+1 r47*-1+97 16x15 if r73=1 if r48=1-255 if r46=0 if r47=8
+  blue_tank at r48+13 r47*-1+97 20x17 if r73=1 if r48=1-255 if r46=0 if r47=9
+  blue_tank at r54+1 r53*-1+97 6x4 if r81=1 if r54=1-255 if r52=6-13
+  blue_tank at r54+2 r53*-1+97 12x9 if r81=1 if r54=1-255 if r52=14-21
+  blue_tank at r54+1 r53*-1+97 16x12 if r81=1 if r54=1-255 if r52=22-34
+  blue_tank at r54+9 r53*-1+97 22x14 if r81=1 if r54=1-255 if r52=35-36
+  blue_tank at r54+1 r53*-1+97 16x15 if r81=1 if r54=1-255 if r52=37-40
+  blue_tank at r54+13 r53*-1+97 20x17 if r81=1 if r54=1-255 if r52=41-46
 beam_rider: 002345 8 1 5
   player 14-140 142-186 9-21 10-22
   saucer 46-81 46-63 3-4 2 color=8
@@ -71,7 +107,12 @@ berzerk: 012345 8 2 5
   player 0-39 42-107 4-8 20-24
   player_missile 2-42 0-189 1-2 3-9 color=60
   enemy_missile 2-78 22-106 1-4 2-6 color=54
-  enemy at r65+++6 r56++*2+4 8x16 grid 8x1 0 0 if r65++=1-255 if r56++=0-126 if r80=0-43
+  enemy at r65+++6 r56++*2+4 8x16 grid 8x1 0 0 if r65++=1-255 if r56++=0-126
+  player_missile at r22+2 r23*2+3 1x6 if r15=1-255 if r21=1
+  player_missile at r22+2 r23*2-1 1x6 if r15=1-255 if r21=2
+  player_missile at r22+4 r23*2+2 4x2 if r15=1-255 if r21=4-5
+  player_missile at r22+4 r23*2 4x2 if r15=1-255 if r21=6
+  player_missile at r22 r23*2 4x2 if r15=1-255 if r21=7-15
 bowling: 012345 1 0 5
   pin 109-147 97-177 1-3 2-6
   player 6-44 117-161 5-11 20-44
@@ -92,20 +133,22 @@ carnival: 002345 8 1 5
   rabbit 0-169 25-111 3-8 15 color=10
   extra_bullets 0-171 52-96 5-8 9
 centipede: 012345 8 0 5
+  spider 6-147 85-198 7-11 3-9 color=102
+  spider 20-130 85-198 7-11 3-9 color=214
   centipede_segment 0-160 0-200 4-40 5-6 size=3x6 cells=4,0
   mushroom 12-148 0-182 4 3
-  spider 6-147 91-198 5-11 3-9 color=102
   player 34-142 139-174 2-6 5-13
-  spider 54-78 110-154 4-10 3-7 color=214
   projectile 30-153 0-185 1 9
   centipede_segment 5-152 0-154 2-4 5-6
-chopper_command: 012345 1 0 5
+  centipede_segment at r100+++17 r91++&31*-9+176 3x6 grid 9x1 0 0 if r91++&31=0-19
+chopper_command: 012345 1 0 5 175-187/2
+  mini_truck 56-104 185 1 2
+  mini_enemy 56-104 179-183 2 2 color=46
+  mini_truck 56-106 185 2-16 2 size=1x2 cells=2,0
   player 16-137 62-137 10-22 5-13
   truck 6-160 159-165 2-8 5-7
   enemy_helicopter 0-169 45-155 1-11 5-13 color=14
   enemy_plane 10-160 68-88 3-8 4-6
-  mini_truck 54-105 183-187 1 2
-  mini_enemy 54-105 177-185 2 2-4 color=46
   mini_player 62-90 157-205 1-3 1-3 color=32
   shot 6-158 67-142 4-72 1
 crazy_climber: 002345 8 1 5
@@ -153,8 +196,14 @@ double_dunk: 012345 8 0 5
 enduro: 012345 8 0 5
   player 67-80 141-146 10-22 7-15
 fishing_derby: 012345 8 0 5
+  fish 4-160 82-190 5-11 3-8 size=8x10 move=0,-2
   shark 6-117 58-102 22-48 8-18
-  fish 16-135 82-181 5-11 3-14
+  player_one_hook at r23-r34-2 r65*23/10+78 3x3 if r30=16
+  player_one_hook at r23+r34+1 r65*23/10+78 3x3 if r30=0-15
+  player_one_hook at r23+r34+1 r65*23/10+78 3x3 if r30=17-255
+  player_two_hook at r24-r35+2 r66*23/10+78 3x3 if r31=16
+  player_two_hook at r24+r35+5 r66*23/10+78 3x3 if r31=0-15
+  player_two_hook at r24+r35+5 r66*23/10+78 3x3 if r31=17-255
 freeway: 012345 8 2 5
   car 0-168 5-129 5-8 10
 frogger: 012345 8 2 5
@@ -167,34 +216,34 @@ frostbite: 012345 8 0 5
   floating_block 6-138 94-176 10-22 4-10 color=12
   floating_block 14-134 94-124 10-22 4-10 color=152
 galaxian: 012345 8 2 5
+  enemy_ship 10-150 14-160 5-8 7-10
   player 29-125 148-192 8 14
   player_missile 49-115 15-163 1 3
-  enemy_ship at r36*2+72 19 6x9 grid 7x6 17 12 bits 38 6 -1
 gopher: 012345 8 0 5
-  floor 0 161-183 130-160 12-34 size=150x12 bottom
   carrot 48-104 129-173 5-11 17-37
   floor 0-12 154-198 112-160 19
   hole 138-142 159-163 5-11 9-30
   gopher 0-147 160-186 7-14 10-23
   player 37-150 74-118 4-10 32-68
+  floor at 0 183 150x12
   hole at 140 176 8x7 if r17&24=24 if r11&24=0-23
   hole at 124 176 8x7 if r16&1=1 if r17&1=1 if r10&1=0
   hole at 108 176 8x7 if r16&24=24 if r10&24=0-23
   hole at 44 176 8x7 if r13&1=1 if r14&1=1 if r7&1=0
   hole at 28 176 8x7 if r13&24=24 if r7&24=0-23
-  hole at 12 176 8x7 if r12&1=1 if r13&128=128 if r6&1=0
+  hole at 12 176 8x7 if r12&128=128 if r13&128=128 if r6&128=0
   hole at 140 169 8x14 if r11&24=24 if r5&24=0-23
   hole at 124 169 8x14 if r10&1=1 if r11&1=1 if r4&1=0
   hole at 108 169 8x14 if r10&24=24 if r4&24=0-23
   hole at 44 169 8x14 if r7&1=1 if r8&1=1 if r1&1=0
   hole at 28 169 8x14 if r7&24=24 if r1&24=0-23
-  hole at 12 169 8x14 if r6&1=1 if r7&128=128 if r0&1=0
+  hole at 12 169 8x14 if r6&128=128 if r7&128=128 if r0&128=0
   hole at 140 161 8x22 if r5&24=24
   hole at 124 161 8x22 if r4&1=1 if r5&1=1
   hole at 108 161 8x22 if r4&24=24
   hole at 44 161 8x22 if r1&1=1 if r2&1=1
   hole at 28 161 8x22 if r1&24=24
-  hole at 12 161 8x22 if r0&1=1 if r1&128=128
+  hole at 12 161 8x22 if r0&128=128 if r1&128=128
 hero: 012345 8 0 5
   wall 0-156 0-122 8-72 37-118
   player 3-66 0-97 6-8 16-24
@@ -326,10 +375,11 @@ pitfall: 012345 8 2 5
   pit at 48 122 12x6 grid 2x1 52 0 if r20=1
   tarpit at 48 120 64x10 if r20=2
   waterhole at 48 120 64x10 if r20=3-4
+  platform at 8 125 152x8 if r20=5-6 if r32&128=128
 pong: 012345 8 0 5
+  enemy 14-18 15-199 2-6 2-22 within=34-194
+  player 138-142 15-199 2-6 2-22 within=34-194
   ball 8-169 11-214 1-3 2-7
-  enemy 14-18 20-199 2-6 2-22
-  player 138-142 20-199 2-6 2-22
 pooyan: 012345 8 0 012345
   player 118-142 40-126 5-11 9-19
   bait 114-126 61-65 5-11 2-6 color=86
@@ -340,12 +390,14 @@ pooyan: 012345 8 0 012345
 private_eye: 012345 8 2 5
   player 6-157 29-153 8 25
   car 0-154 121-185 11-27 9-37
+  player at r63 r97*-1+150 8x12 if r97=0
+  player at r63 r97*-1+150 8x25 if r97=1-255
 qbert: 012345 8 0 5
   cube 0-144 12-200 13-27 3-7
   disk 0-152 116-160 5-11 1-3
   player 1-102 0-210 8 15-21 color=52
   coily 50-86 104-183 8 15-21 color=102
-riverraid: 012345 8 2 5
+riverraid: 012345 8 2 5 163-163/1
   helicopter 45-112 0-24 4-11 1-10 color=176
   helicopter 45-112 0-24 5-11 2-7 color=128
   player 52-99 123-167 5-7 13-14
@@ -375,7 +427,8 @@ skiing: 012345 8 0 5
   tree 15-141 10-181 10-16 2-30 color=198
   tree 31-136 30-161 5-22 1-41 color=212
   tree 18-161 10-181 10-16 3-30 color=214
-  tree at r62++ r86++*-1+178 16xr54++ grid 8x1 0 0 to 155,175 if r70++=85 if r54++=1-254 if r86++=1-178
+  tree at r62++-3 r86++*-1+182 16xr54++ grid 8x1 0 0 to 152,179 if r70++=85 if r54++=1-254 if r86++=0-178 if r62++=0-154
+  tree at 8 r86++*-1+182 r62++*-1+164xr54++ grid 8x1 0 0 to 152,179 if r70++=85 if r54++=1-254 if r86++=0-178 if r62++=155-255
 space_invaders: 012345 8 0 5
   shield 30-118 135-179 4-11 11-25
   player 22-76 163-207 4-11 6-14
@@ -397,6 +450,9 @@ tennis: 002345 8 1 5
 up_n_down: 012345 8 0 5
   truck 4-150 9-198 14-16 8-16
   player 30-83 73-114 16 9-16
+  truck at r40++ r56+++16 16x16 grid 4x1 0 0 if r36++=0-7
+  player at r40++ r56+++16 16x16 grid 4x1 0 0 if r36++=16
+  flag at r40++ r56+++15 7x16 grid 4x1 0 0 if r36++=8-15
 venture: 012345 8 0 5
   player 49-83 125-203 1-2 1-3
   hallmonsters 0-157 22-177 3-7 5-11
