@@ -7,27 +7,21 @@
 namespace cule {
 
 // The columns of a rule, and which of them have a least and a greatest value. Rules say what boxes
-// are: a box is of the first rule that it fits, and of the next one, too, if the first goes on.
+// are: a box is of the first rule that it fits.
 enum ObjectRule : int {
   kRuleKind,
-  kRuleFlags,
+  kRuleJoins,   // all boxes of it are one object
   kRuleColor,   // -1: any
   kRuleRanges,  // of x, y, width and height
   kRuleMoveX = kRuleRanges + 8,
   kRuleMoveY,
   kRuleWidth,  // 0: the box's own
   kRuleHeight,
-  kRulePitchX,  // from one cell to the next if the box is divided into cells of that size; or 0
-  kRulePitchY,
-  kRuleTop,  // the object's scanlines are from this one on
-  kRuleBottom,  // and above this one
+  kRuleAtRight,  // of another width, the object ends where the box ends
+  kRulePitch,    // from one cell to the next if the box is divided into cells of that width; or 0
+  kRuleTop,      // the object's scanlines are from this one on
+  kRuleBottom,   // and above this one
   kRuleEnd,
-};
-enum RuleFlag : int {
-  kRuleJoins = 1,      // all boxes of it are one object
-  kRuleGoesOn = 2,     // later rules are for the same box, too
-  kRuleAtRight = 4,    // of another width, it ends where the box ends
-  kRuleAtBottom = 8,   // of another height, too
 };
 static_assert(kRuleEnd <= kObjectFactColumns, "a rule is a row of facts");
 
@@ -150,19 +144,33 @@ class ObjectList {
 
   // Adds what a box is by the rules; without a rule it is of kind 0.
   CULE_INLINE void add(const int16_t* box) {
-    bool is_known = false;
     for (int i = 0; i < facts_[kNumRules]; ++i) {
       const int16_t* rule = facts_ + (i + 1) * kObjectFactColumns;
-      if (!fits_rule(box, rule)) continue;
-      is_known = true;
-      add(box, rule);
-      if (!(rule[kRuleFlags] & kRuleGoesOn)) break;
+      if (fits_rule(box, rule)) return add(box, rule);
     }
-    if (is_known) return;
     int16_t unknown[kObjectFields];
     copy(unknown, box);
     unknown[kKind] = 0;
     put(unknown);
+  }
+  CULE_INLINE void add(const int16_t* box, const int16_t* rule) {
+    const int width = rule[kRuleWidth] ? rule[kRuleWidth] : box[kWidth];
+    const int height = rule[kRuleHeight] ? rule[kRuleHeight] : box[kHeight];
+    const int x = box[kX] + rule[kRuleMoveX] + (rule[kRuleAtRight] ? box[kWidth] - width : 0);
+    const int pitch = rule[kRulePitch];
+    const int cells = pitch == 0 || box[kWidth] < width ? 1 : (box[kWidth] - width) / pitch + 1;
+    for (int i = 0; i < cells; ++i) {
+      int16_t object[kObjectFields] = {
+          rule[kRuleKind],
+          static_cast<int16_t>(x + i * pitch),
+          static_cast<int16_t>(box[kY] + rule[kRuleMoveY]),
+          static_cast<int16_t>(width),
+          static_cast<int16_t>(height),
+          box[kColor],
+          box[kVisible]};
+      if (!clip(object, rule[kRuleTop], rule[kRuleBottom])) continue;
+      if (!(rule[kRuleJoins] && joined(object))) put(object);
+    }
   }
   // Leaves of an object what is on the screen and between two scanlines. Whether that is anything.
   CULE_INLINE bool clip(int16_t* object, int top, int bottom) const {
@@ -172,29 +180,6 @@ class ObjectList {
       object[kHeight] = static_cast<int16_t>(object[kHeight] - above);
     }
     return ObjectPlaces::clip(object, kLinePixels, bottom < lines_ ? bottom : lines_);
-  }
-  // Adds a box by its rule.
-  CULE_INLINE void add(const int16_t* box, const int16_t* rule) {
-    const int width = rule[kRuleWidth] ? rule[kRuleWidth] : box[kWidth];
-    const int height = rule[kRuleHeight] ? rule[kRuleHeight] : box[kHeight];
-    const int flags = rule[kRuleFlags];
-    const int x = box[kX] + rule[kRuleMoveX] + (flags & kRuleAtRight ? box[kWidth] - width : 0);
-    const int y = box[kY] + rule[kRuleMoveY] + (flags & kRuleAtBottom ? box[kHeight] - height : 0);
-    const int columns = cells(box[kWidth], width, rule[kRulePitchX]);
-    const int rows = cells(box[kHeight], height, rule[kRulePitchY]);
-    for (int i = 0; i < columns * rows; ++i) {
-      int16_t object[kObjectFields] = {
-          rule[kRuleKind],
-          static_cast<int16_t>(x + i % columns * rule[kRulePitchX]),
-          static_cast<int16_t>(y + i / columns * rule[kRulePitchY]),
-          static_cast<int16_t>(width), static_cast<int16_t>(height), box[kColor], box[kVisible]};
-      if (!clip(object, rule[kRuleTop], rule[kRuleBottom])) continue;
-      if (flags & kRuleJoins && joined(object)) continue;
-      put(object);
-    }
-  }
-  static CULE_INLINE int cells(int size, int cell, int pitch) {
-    return pitch == 0 || size < cell ? 1 : (size - cell) / pitch + 1;
   }
   // Makes an object a part of one of its kind, if there is one.
   CULE_INLINE bool joined(const int16_t* object) {

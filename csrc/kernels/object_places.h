@@ -12,18 +12,17 @@
 namespace cule {
 
 // A number: a byte of RAM as it is, or as programs write down where an object is (kNumberDelay);
-// then in this order times, over, another byte, plus and modulo.
+// then in this order times, over, another byte and plus.
 enum PlaceNumber : int {
   kNumberByte,   // -1: none; the number is then kNumberPlus
-  kNumberEach,   // how far the next row's byte is, or the next cell's if there is one row
+  kNumberEach,   // 1: each row has the next byte, or each column if there is one row
   kNumberMask,
-  kNumberDelay,  // not 0: the byte's low half is a delay of so many pixels, the high half HMOVE's
+  kNumberDelay,  // 1: the byte's low half is a delay, the high half a move for HMOVE
   kNumberTimes,
   kNumberOver,
   kNumberOther,       // the other byte, or -1
   kNumberOtherTimes,  // 1 or -1
   kNumberPlus,
-  kNumberModulo,  // 0: none
   kPlaceNumber,
 };
 // A condition: a byte's bits of a mask are in a range.
@@ -78,7 +77,7 @@ class ObjectPlaces {
   }
 
  private:
-  static constexpr int kHalfByte = 16;
+  static constexpr int kHalfByte = 16, kDelayPixels = 15;
   const int16_t* facts_;
   const uint8_t* ram_;
   int lines_;
@@ -96,13 +95,12 @@ class ObjectPlaces {
     value &= of[kNumberMask];
     if (of[kNumberDelay]) {
       const int move = value / kHalfByte;  // to the left; from 8 on, 16 less
-      value = value % kHalfByte * of[kNumberDelay] - (move < 8 ? move : move - kHalfByte);
+      value = value % kHalfByte * kDelayPixels - (move < 8 ? move : move - kHalfByte);
     }
     value = value * of[kNumberTimes] / of[kNumberOver] + of[kNumberPlus];
     if (of[kNumberOther] >= 0)
       value += byte(of[kNumberOther], of[kNumberEach], step) * of[kNumberOtherTimes];
-    const int modulo = of[kNumberModulo];
-    return modulo == 0 ? value : (value % modulo + modulo) % modulo;
+    return value;
   }
   CULE_INLINE bool is_there(const int16_t* place, int x, int y) const {
     if (place[kPlaceBits] >= 0) {

@@ -20,7 +20,7 @@ enum ObjectField : int { kKind, kX, kY, kWidth, kHeight, kColor, kVisible, kObje
 
 // The facts of a group's game: a row of settings, then a row for each rule (kernels/object_list.h)
 // and for each place (kernels/object_places.h).
-constexpr int kObjectFactColumns = 70, kMostObjectRules = 63;
+constexpr int kObjectFactColumns = 66, kMostObjectRules = 63;
 constexpr int kObjectFactRows = kMostObjectRules + 1;
 enum ObjectSetting : int {
   kClassOf,           // of each TiaObject
