@@ -20,7 +20,7 @@ enum PlaceNumber : int {
   kNumberDelay,  // 1: the byte's low half is a delay, the high half a move for HMOVE
   kNumberTimes,
   kNumberOver,
-  kNumberOther,       // the other byte, or -1
+  kNumberOther,       // the other byte, which is the same for all rows, or -1
   kNumberOtherTimes,  // 1 or -1
   kNumberPlus,
   kPlaceNumber,
@@ -99,7 +99,7 @@ class ObjectPlaces {
     }
     value = value * of[kNumberTimes] / of[kNumberOver] + of[kNumberPlus];
     if (of[kNumberOther] >= 0)
-      value += byte(of[kNumberOther], of[kNumberEach], step) * of[kNumberOtherTimes];
+      value += byte(of[kNumberOther], 0, 0) * of[kNumberOtherTimes];
     return value;
   }
   CULE_INLINE bool is_there(const int16_t* place, int x, int y) const {

@@ -51,10 +51,10 @@ asterix: 012345 8 2 5
   reward 45-120 20-160 6 11
   player 19-140 4-160 8-16 11
 asteroids: 012345 8 2 5
-  asteroid 1-159 14-194 3-4 5-12 move=1,1
-  asteroid 1-159 14-194 6-8 10-16 move=1,1
   player 12-153 0-186 4-8 6-10 color=76
   player_missile 5-160 15-195 1 2
+  asteroid 1-159 14-194 3-4 5-12 move=1,1
+  asteroid 1-159 14-194 6-8 10-16 move=1,1
   asteroid 1-159 20-194 3-16 7-28
 atlantis: 002345 8 1 5
   acropolis_command_post 60-84 90-134 8 8

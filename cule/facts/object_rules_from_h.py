@@ -134,9 +134,9 @@ pitfall: 012345 8 2 5
   waterhole at 48 120 64x10 if r20=3-4
   platform at 8 125 152x8 if r20=5-6 if r32&128=128
 pong: 012345 8 0 5
-  enemy 14-18 15-199 2-6 2-22 within=34-194
-  player 138-142 15-199 2-6 2-22 within=34-194
   ball 8-169 11-214 1-3 2-7
+  enemy 14-18 20-199 2-6 2-22 within=34-194
+  player 138-142 20-199 2-6 2-22 within=34-194
 pooyan: 012345 8 0 012345
   player 118-142 40-126 5-11 9-19
   bait 114-126 61-65 5-11 2-6 color=86
