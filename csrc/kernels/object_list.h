@@ -95,8 +95,11 @@ class ObjectList {
   CULE_INLINE void add_places(const uint8_t* ram) {
     if (facts_[kNumPlaces] == 0) return;
     const int seen = count_;
+    uint32_t kinds = 0;  // a bit for each that the list has; kinds 32 apart share one
+    for (int i = 0; i < seen; ++i) kinds |= uint32_t{1} << (row(i)[kKind] & 31);
     ObjectPlaces(facts_, ram, lines_).for_each([&](const int16_t* place) {
-      for (int i = 0; i < seen; ++i) {
+      const bool is_seen = kinds >> (place[kKind] & 31) & 1;
+      for (int i = 0; is_seen && i < seen; ++i) {
         int16_t* other = row(i);
         if (other[kKind] != place[kKind] || !(other[kVisible] & kInBothFrames)) continue;
         const int common = common_pixels(place, other), its = pixels_of(other);

@@ -190,12 +190,12 @@ def expected_list(name: str, boxes: np.ndarray, ram: list[int], lines: int) -> l
     return [row for i, row in enumerate(listed) if i not in gone]
 
 
-def play_and_compare(name: str, steps: int, seed: int) -> set[int]:
-    """Plays at random, and compares each list; how visible objects were."""
+def play_and_compare(name: str, steps: int, seed: int) -> tuple[set[int], int]:
+    """Plays at random, and compares each list; how visible objects were, and the longest list."""
     env = cule.AtariEnv(
         name, 1, "cpu", obs_type="objects", output="numpy", num_threads=1, reset_pool_size=2
     )
-    generator, visible = np.random.default_rng(seed), set()
+    generator, visible, longest = np.random.default_rng(seed), set(), 0
     env.reset(seed=seed)
     lines = len(env.get_screen()[0])
     for _ in range(steps):
@@ -206,8 +206,9 @@ def play_and_compare(name: str, steps: int, seed: int) -> set[int]:
         assert rows[: len(wanted)] == wanted
         assert not np.any(rows[len(wanted) :])
         visible |= {row[6] for row in wanted}
+        longest = max(longest, len(wanted))
     env.close()
-    return visible
+    return visible, longest
 
 
 @pytest.mark.parametrize("name", few(GAMES, GAMES[:13]))
@@ -220,8 +221,8 @@ def test_all_that_a_table_may_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "RULES_FROM_H", MADE_UP)
     tables._tables.cache_clear()
     try:
-        visible = play_and_compare("pong", 150, 5)
-        assert {2, 3, 4} <= visible
+        visible, longest = play_and_compare("pong", 150, 5)
+        assert {3, 4} <= visible and longest == MOST_OBJECTS
         assert object_facts("pong")[0, 9:11].tolist() == [3, 4]
     finally:
         monkeypatch.undo()
