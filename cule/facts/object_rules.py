@@ -197,6 +197,7 @@ enduro: 012345 8 0 5
   player 67-80 141-146 10-22 7-15
 fishing_derby: 012345 8 0 5
   fish 4-160 82-190 5-11 3-8 size=8x10 move=0,-2
+  fish 4-160 82-190 5-11 9-14
   shark 6-117 58-102 22-48 8-18
   player_one_hook at r23-r34-2 r65*23/10+78 3x3 if r30=16
   player_one_hook at r23+r34+1 r65*23/10+78 3x3 if r30=0-15
@@ -205,7 +206,8 @@ fishing_derby: 012345 8 0 5
   player_two_hook at r24+r35+5 r66*23/10+78 3x3 if r31=0-15
   player_two_hook at r24+r35+5 r66*23/10+78 3x3 if r31=17-255
 freeway: 012345 8 2 5
-  car 0-168 5-129 5-8 10
+  chicken 40-120 0-200 5-8 5-8 color=30
+  car 0-168 5-180 3-8 10
 frogger: 012345 8 2 5
   frog 27-131 113-193 4-11 4-10 color=214
   car 0-150 107-163 8-16 7
@@ -214,7 +216,7 @@ frostbite: 012345 8 0 5
   bird 0-41 60-156 6-8 6-7
   player 42-89 28-172 4-8 2-19
   floating_block 6-138 94-176 10-22 4-10 color=12
-  floating_block 14-134 94-124 10-22 4-10 color=152
+  floating_block 6-138 90-180 10-22 4-10 color=152
 galaxian: 012345 8 2 5
   enemy_ship 10-150 14-160 5-8 7-10
   player 29-125 148-192 8 14

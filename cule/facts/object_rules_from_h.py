@@ -79,13 +79,13 @@ montezuma_revenge: 012345 8 2 5
   ladder at 16 136 16x45 grid 2x1 112 0 if r3=1
   conveyer_belt at 60 136 15x5 grid 2x1 25 0 if r3=1
 ms_pacman: 012345 8 0 5
-  pill 0-160 0-161 2-6 1-3
   ghost 0-158 0-156 5-11 5-14 color=38
-  power_pill 0-160 0-37 2-6 4-10
   ghost 52-158 0-121 5-11 5-14 color=184
   ghost 58-158 28-154 5-11 5-14 color=88
   ghost 0-158 0-153 5-11 5-14 color=70
   player 18-110 0-150 3-11 5-14 color=42
+  pill 0-160 0-170 2-6 1-3
+  power_pill 0-160 0-160 2-6 4-10
 name_this_game: 012345 8 0 5
   octopus 8-32 7-51 78-162 21-45
   player 39-135 137-141 5-11 8-18
@@ -194,6 +194,7 @@ space_invaders: 012345 8 0 5
   alien 10-136 9-143 5-11 5-14
   bullet 29-116 21-194 1-2 3-17
 star_gunner: 012345 8 0 5
+  player_missile 0-160 30-204 8 1
   bomb_thrower 0-148 15-59 4-10 6-14
   player 38-114 34-204 8 4
   bomb 16-148 30-202 4 1
