@@ -32,6 +32,8 @@ from cule.rom import find_game
 
 WIDTH, ENOUGH = 160, 0.5
 X, VISIBLE = 1, -1
+# Of OCAtari's programs.
+FAILURES = (KeyError, TypeError, IndexError, OverflowError, AttributeError, NameError)
 
 
 def snake_case(name: str) -> str:
@@ -116,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         result: dict[str, Any]
         try:
             boxes, found, named = count(name, game, given.steps, given.seed)
-        except (KeyError, TypeError, IndexError, OverflowError, AttributeError) as problem:
+        except FAILURES as problem:
             print(f"{game}: OCAtari fails: {problem!r}")
             result = {"problem": repr(problem)}
         else:

@@ -114,6 +114,32 @@ phoenix: 012345 8 0 5
   enemy_projectile 70-89 70-148 1-2 3-9 color=100
   player_projectile at r93-71 r89*-1+201 1x6
   player at r94-70 173 7x10
+  boss at 76 r95*-1+198 8x11 if r11=0
+  boss_block_green at 56 r95*-1+199 20x15 grid 2x1 28 0 if r11=0
+  boss_block_blue at 32 r95*-1+214 4x3 grid 4x1 4 0 bits 27 7 -1 if r11=0
+  boss_block_blue at 112 r95*-1+214 4x3 grid 4x1 4 0 bits 27 0 1 if r11=0
+  boss_block_blue at 32 r95*-1+216 4x3 grid 4x1 4 0 bits 30 7 -1 if r11=0
+  boss_block_blue at 112 r95*-1+216 4x3 grid 4x1 4 0 bits 30 0 1 if r11=0
+  boss_block_red at 32 r95*-1+218 4x3 grid 4x1 4 0 bits 33 7 -1 if r11=0
+  boss_block_red at 112 r95*-1+218 4x3 grid 4x1 4 0 bits 33 0 1 if r11=0
+  boss_block_red at 32 r95*-1+221 4x3 grid 4x1 4 0 bits 36 7 -1 if r11=0
+  boss_block_red at 112 r95*-1+221 4x3 grid 4x1 4 0 bits 36 0 1 if r11=0
+  boss_block_blue at 48 r95*-1+214 4x3 grid 8x1 4 0 bits 28 0 1 if r11=0
+  boss_block_blue at 80 r95*-1+214 4x3 grid 8x1 4 0 bits 29 7 -1 if r11=0
+  boss_block_blue at 48 r95*-1+217 4x3 grid 8x1 4 0 bits 31 0 1 if r11=0
+  boss_block_blue at 80 r95*-1+217 4x3 grid 8x1 4 0 bits 32 7 -1 if r11=0
+  boss_block_red at 48 r95*-1+218 4x3 grid 8x1 4 0 bits 34 0 1 if r11=0
+  boss_block_red at 80 r95*-1+218 4x3 grid 8x1 4 0 bits 35 7 -1 if r11=0
+  boss_block_red at 48 r95*-1+221 4x3 grid 8x1 4 0 bits 37 0 1 if r11=0
+  boss_block_red at 80 r95*-1+221 4x3 grid 8x1 4 0 bits 38 7 -1 if r11=0
+  boss_block_red at 48 r95*-1+224 4x3 grid 8x1 4 0 bits 39 0 1 if r11=0
+  boss_block_red at 80 r95*-1+224 4x3 grid 8x1 4 0 bits 40 7 -1 if r11=0
+  boss_block_red at 48 r95*-1+227 4x3 grid 8x1 4 0 bits 41 0 1 if r11=0
+  boss_block_red at 80 r95*-1+227 4x3 grid 8x1 4 0 bits 42 7 -1 if r11=0
+  boss_block_red at 48 r95*-1+230 4x3 grid 8x1 4 0 bits 43 0 1 if r11=0
+  boss_block_red at 80 r95*-1+230 4x3 grid 8x1 4 0 bits 44 7 -1 if r11=0
+  boss_block_red at 64 r95*-1+233 4x3 grid 4x2 4 3 bits 45 4 1 if r11=0
+  boss_block_red at 80 r95*-1+233 4x3 grid 4x2 4 3 bits 45 3 -1 if r11=0
 pitfall: 012345 8 2 5
   logs 123-127 116-120 3-9 9-19
   stair 66-90 114-158 2-6 27-57
@@ -121,6 +147,7 @@ pitfall: 012345 8 2 5
   player 6-150 92-106 2-11 10-29
   crocodile 48-104 97-144 5-11 3-13
   scorpion 65-102 147-192 5-11 6-15
+  player at r97 r105+72 8x21
   platform at 8 180 152x1
   stair_pit at 76 122 8x6 if r20=0-1
   platform at 8 125 68x8 if r20=0
@@ -131,6 +158,9 @@ pitfall: 012345 8 2 5
   platform at 84 125 16x8 if r20=1
   pit at 48 122 12x6 grid 2x1 52 0 if r20=1
   tarpit at 48 120 64x10 if r20=2
+  tarpit at 48 120 64x10 if r20=5-6 if r36&128=0
+  platform at 8 125 40x8 if r20=5-6 if r36&128=0
+  platform at 112 125 48x8 if r20=5-6 if r36&128=0
   waterhole at 48 120 64x10 if r20=3-4
   platform at 8 125 152x8 if r20=5-6 if r32&128=128
 pong: 012345 8 0 5
