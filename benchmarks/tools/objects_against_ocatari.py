@@ -30,8 +30,10 @@ from cule.facts.objects import kinds_of
 from cule.programs.results import append_row, command_line, commit, machine, now
 from cule.rom import find_game
 
-WIDTH, HEIGHT, ENOUGH = 160, 210, 0.5
+WIDTH, ENOUGH = 160, 0.5
 X, VISIBLE = 1, -1
+# Of OCAtari's programs.
+FAILURES = (KeyError, TypeError, IndexError, OverflowError, AttributeError, NameError)
 
 
 def snake_case(name: str) -> str:
@@ -58,11 +60,11 @@ def overlaps(box: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return common / (rows[:, 2:].prod(1) + box[2:].prod() - common)
 
 
-def on_screen(xywh: Sequence[float]) -> np.ndarray:
+def on_screen(xywh: Sequence[float], lines: int) -> np.ndarray:
     """The part of a box that is on the screen; its width and height are 0 if there is none."""
     x, y, width, height = xywh
-    begin = np.clip([x, y], 0, [WIDTH, HEIGHT])
-    return np.concatenate([begin, np.clip([x + width, y + height], begin, [WIDTH, HEIGHT]) - begin])
+    begin = np.clip([x, y], 0, [WIDTH, lines])
+    return np.concatenate([begin, np.clip([x + width, y + height], begin, [WIDTH, lines]) - begin])
 
 
 def count(name: str, game: str, steps: int, seed: int) -> tuple[int, int, int]:
@@ -73,6 +75,7 @@ def count(name: str, game: str, steps: int, seed: int) -> tuple[int, int, int]:
     generator, kinds = np.random.default_rng(seed), kinds_of(game)
     observations, info = env.reset(seed=seed)
     boxes = found = named = 0
+    lines = env.get_screen().shape[1]
     theirs: Any = init_objects(name, False)
     for _ in range(steps):
         actions = generator.integers(0, env.single_action_space.n, 1)
@@ -82,7 +85,7 @@ def count(name: str, game: str, steps: int, seed: int) -> tuple[int, int, int]:
         detect_objects_ram(theirs, env.get_ram()[0].astype(np.int64), name, False)
         rows = observations[0][observations[0][:, VISIBLE] > 0]
         for one in filter(None, theirs):
-            box = on_screen(one.xywh)
+            box = on_screen(one.xywh, lines)
             if not box[2:].all():
                 continue
             boxes += 1
@@ -115,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         result: dict[str, Any]
         try:
             boxes, found, named = count(name, game, given.steps, given.seed)
-        except (KeyError, TypeError, IndexError, OverflowError, AttributeError) as problem:
+        except FAILURES as problem:
             print(f"{game}: OCAtari fails: {problem!r}")
             result = {"problem": repr(problem)}
         else:

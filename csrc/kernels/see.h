@@ -11,6 +11,7 @@
 
 #include "kernels/draw.h"
 #include "kernels/object_boxes.h"
+#include "kernels/object_list.h"
 
 namespace cule {
 
@@ -64,105 +65,8 @@ CULE_HD inline void see_last_frame(const Batch& batch, size_t env, const Recordi
     see_frame(batch, env, recording, trace.frames - 1u, room);
 }
 
-// The columns of a rule, and which of them have a least and a greatest value. Rules name what
-// boxes are: a box is of the first rule that it fits.
-enum ObjectRule : int { kRuleKind, kRuleJoins, kRuleColor, kRuleRanges };
-CULE_INLINE bool fits_rule(const int16_t* box, const int16_t* rule) {
-  if (rule[kRuleColor] >= 0 && rule[kRuleColor] != box[kColor]) return false;
-  const int16_t* range = rule + kRuleRanges;
-  for (int field = kX; field <= kHeight; ++field, range += 2) {
-    if (box[field] < range[0] || box[field] > range[1]) return false;
-  }
-  return true;
-}
-CULE_INLINE int rule_of(const int16_t* box, const int16_t* facts) {
-  for (int rule = 0; rule < facts[kNumRules]; ++rule) {
-    if (fits_rule(box, facts + (rule + 1) * kObjectFactColumns)) return rule;
-  }
-  return -1;
-}
-
-// Whether boxes of two frames are one object: of the same objects of the TIA or of the same color,
-// of about the same size, and not far from each other.
-CULE_INLINE bool is_same_object(const int16_t* box, const int16_t* other) {
-  constexpr int kFar = 4;  // pixels
-  if (box[kKind] != other[kKind] && box[kColor] != other[kColor]) return false;
-  for (int i = 0; i < 2; ++i) {
-    const int at = box[kX + i], its = other[kX + i], size = box[kWidth + i];
-    const int its_size = other[kWidth + i];
-    if (2 * size < its_size || 2 * its_size < size) return false;
-    if (at > its + its_size + kFar - 1 || its > at + size + kFar - 1) return false;
-  }
-  return true;
-}
-
-// Makes the list of an env's objects, in rows that are clear.
-class ObjectList {
- public:
-  CULE_INLINE ObjectList(int16_t* rows, int room, const int16_t* facts)
-      : rows_(rows), room_(room), facts_(facts) {}
-
-  CULE_INLINE int left_out() const { return left_out_; }
-
-  // Adds the boxes of two frames. `seen` of a box: bit 0, in the last frame; bit 1, in the other.
-  CULE_INLINE void add(const FrameBoxes& last, const FrameBoxes& before) {
-    left_out_ = last.left_out() + before.left_out();
-    for (int i = 0; i < last.count(); ++i) last.at(i)[kVisible] = 1;
-    for (int i = 0; i < before.count(); ++i) {
-      int16_t* box = before.at(i);
-      box[kVisible] = 2;
-      for (int k = 0; k < last.count(); ++k) {
-        if (last.at(k)[kVisible] != 1 || !is_same_object(box, last.at(k))) continue;
-        last.at(k)[kVisible] = 3;
-        box[kVisible] = 0;
-        break;
-      }
-    }
-    for (int i = 0; i < last.count(); ++i) add(last.at(i));
-    for (int i = 0; i < before.count(); ++i) {
-      if (before.at(i)[kVisible]) add(before.at(i));
-    }
-  }
-
- private:
-  int16_t* rows_;
-  int room_;
-  const int16_t* facts_;
-  int count_ = 0, left_out_ = 0;
-
-  CULE_INLINE int16_t* row(int i) const { return rows_ + i * kObjectFields; }
-
-  // Adds a box, or makes it a part of one that is there if its rule joins boxes.
-  CULE_INLINE void add(const int16_t* box) {
-    const int number = rule_of(box, facts_);
-    const int16_t* rule = facts_ + (number + 1) * kObjectFactColumns;
-    const int16_t kind = number < 0 ? 0 : rule[kRuleKind];
-    if (number >= 0 && rule[kRuleJoins]) {
-      for (int i = 0; i < count_; ++i) {
-        if (row(i)[kKind] == kind) return unite(row(i), box);
-      }
-    }
-    if (count_ == room_) {
-      ++left_out_;
-      return;
-    }
-    int16_t* to = row(count_++);
-    for (int field = 0; field < kObjectFields; ++field) to[field] = box[field];
-    to[kKind] = kind;
-  }
-  static CULE_INLINE void unite(int16_t* to, const int16_t* box) {
-    for (int i = 0; i < 2; ++i) {
-      const int begin = to[kX + i] < box[kX + i] ? to[kX + i] : box[kX + i];
-      const int end = to[kX + i] + to[kWidth + i], its = box[kX + i] + box[kWidth + i];
-      to[kX + i] = static_cast<int16_t>(begin);
-      to[kWidth + i] = static_cast<int16_t>((end > its ? end : its) - begin);
-    }
-    to[kVisible] |= box[kVisible];
-  }
-};
-
-// Makes an env's list of objects from the boxes of its last two frames. All lanes clear the rows, and
-// the first fills them.
+// Makes an env's list of objects from the boxes of its last two frames. All lanes clear the rows,
+// and the first fills them.
 template <class Lanes>
 CULE_INLINE void list_objects(const Batch& batch, size_t env, const Lanes& lanes) {
   int16_t* rows = objects_of(batch, env);
@@ -171,8 +75,9 @@ CULE_INLINE void list_objects(const Batch& batch, size_t env, const Lanes& lanes
   lanes.sync();
   if (lanes.lane() != 0) return;
   const ObjectFrames frames = object_frames_of(batch, env);
-  ObjectList list(rows, batch.max_objects, frames.settings);
+  ObjectList list(rows, batch.max_objects, frames.settings, frames.lines);
   list.add(frames.last(), frames.before());
+  list.add_places(batch.ram + env * kRamBytes);
   batch.objects_left_out[env] = list.left_out();
 }
 

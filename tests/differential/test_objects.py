@@ -24,7 +24,13 @@ GAMES = (
     "pong", "breakout", "freeway", "space_invaders", "pitfall", "asteroids", "ms_pacman",
     "tic_tac_toe_3d", "air_raid", "video_checkers", "journey_escape",
 )  # fmt: skip
-SETTINGS = ((0, 1, 2, 3, 4, 5, 8, 0, 1 << 5), (0, 0, 1, 1, 1, 2, 3, 2, 0), (0,) * 6 + (1, 1, 1))
+# With the first scanline that boxes are cut above, the last one, and the step.
+SETTINGS = (
+    (0, 1, 2, 3, 4, 5, 8, 0, 1 << 5, 0, 0, 0),
+    (0, 0, 1, 1, 1, 2, 3, 2, 0, 31, 150, 7),
+    (0,) * 6 + (1, 1, 1, 0, 0, 0),
+)
+CUTS = 11  # their first column
 STEPS, NO_PIXEL = 30, 0xFFFF
 
 
@@ -66,7 +72,8 @@ def runs_of(line: int, pixels: np.ndarray, gap: int) -> list[Run]:
 
 def boxes_of(frame: np.ndarray, settings: tuple[int, ...]) -> list[Box]:
     """The boxes of a frame, (lines, objects, columns): components of a graph of its runs."""
-    classes, gap, line_gap, one_color = settings[:6], *settings[6:]
+    classes, gap, line_gap, one_color = settings[:6], *settings[6:9]
+    cuts = range(settings[9], settings[10] + 1, settings[11]) if settings[11] else ()
     runs = [run for line, pixels in enumerate(frame) for run in runs_of(line, pixels, gap)]
     component = list(range(len(runs)))
     for i, one in enumerate(runs):
@@ -75,6 +82,7 @@ def boxes_of(frame: np.ndarray, settings: tuple[int, ...]) -> list[Box]:
             of_class = classes[one.object]
             if (
                 one.line - other.line <= 1 + line_gap
+                and not any(other.line < cut <= one.line for cut in cuts)
                 and classes[other.object] == of_class
                 and (one.color == other.color or not one_color >> of_class & 1)
                 and one.begin <= other.end and other.begin <= one.end
@@ -110,7 +118,7 @@ def make_engine(name: str, settings: tuple[int, ...], frameskip: int) -> Engine:
     engine = Engine([group], np.zeros(1, np.uint32), options, torch.device("cpu"), 1)
     facts = object_facts(name)
     facts[0] = 0
-    facts[0, : len(settings)] = settings
+    facts[0, :9], facts[0, CUTS : CUTS + 3] = settings[:9], settings[9:]
     engine.tensors["object_facts"][:] = torch.from_numpy(facts.view(np.uint8))
     engine.reset(None, torch.tensor([11]))
     return engine

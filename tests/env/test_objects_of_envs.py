@@ -151,9 +151,13 @@ def test_facts() -> None:
     assert len(games) > 40
     for game in games:
         facts, kinds = object_facts(game), kinds_of(game)
-        rules = facts[1 : 1 + facts[0, 9]]
-        assert (rules[:, 3::2] <= rules[:, 4::2]).all()
-        assert set(rules[:, 0]) == set(range(1, len(kinds)))
+        rules, places = np.split(facts[1 : 1 + facts[0, 9] + facts[0, 10]], [facts[0, 9]])
+        assert (rules[:, 3:11:2] <= rules[:, 4:11:2]).all()
+        assert (rules[:, 17] < rules[:, 18]).all()
+        assert (places[:, [6, 15, 24, 33]] > 0).all()  # which numbers are divided by
+        assert (places[:, 39:41] > 0).all()
+        assert (places[:, 49:66:5] <= places[:, 50:66:5]).all()
+        assert {*rules[:, 0], *places[:, 0]} == set(range(1, len(kinds)))
     assert cule.objects("tetris") == ("unknown",)
 
 

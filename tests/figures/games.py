@@ -9,7 +9,7 @@ from tests.figures.pages import Said, said, table_line
 from tests.figures.results import ROOT, source
 
 PAGE = ROOT / "docs" / "games.md"
-FOUND = source("objects that OCAtari has, too", "2026-11-30", "b04e36a", mode="objects")
+FOUND = source("objects that OCAtari has, too", "2026-11-30", "9b538b6", mode="objects")
 SOURCES = (FOUND,)
 NUMBERS = "-1 300"
 GIVEN = {"of at least 0.5": "what counts as found", "at least 90%": "what is asked for"}

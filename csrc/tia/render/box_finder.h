@@ -18,8 +18,9 @@ namespace cule {
 // The columns of an object's row. In a frame's boxes, kKind has a bit for each TiaObject.
 enum ObjectField : int { kKind, kX, kY, kWidth, kHeight, kColor, kVisible, kObjectFields };
 
-// The facts of a group's game: a row of settings, then a row for each rule (kernels/see.h).
-constexpr int kObjectFactColumns = 11, kMostObjectRules = 63;
+// The facts of a group's game: a row of settings, then a row for each rule (kernels/object_list.h)
+// and for each place (kernels/object_places.h).
+constexpr int kObjectFactColumns = 66, kMostObjectRules = 63;
 constexpr int kObjectFactRows = kMostObjectRules + 1;
 enum ObjectSetting : int {
   kClassOf,           // of each TiaObject
@@ -27,6 +28,10 @@ enum ObjectSetting : int {
   kLineGap,           // how many scanlines without a run may be between two of a box
   kOneColorClasses,   // a bit for each class whose boxes are of one color
   kNumRules,
+  kNumPlaces,
+  kCutFrom,   // boxes end above this scanline, and above each one that is kCutPitch further,
+  kCutTo,     // up to this one
+  kCutPitch,  // 0: nowhere
 };
 
 // The boxes of a frame. Row 0 says how many there are, and how many runs found no room. Each other
@@ -77,6 +82,7 @@ class BoxFinder {
   }
 
   CULE_INLINE void repeat_line(int line) {
+    if (is_cut(line)) return begin_again(line);
     for (int i = 0; i < num_runs_; ++i) {
       if (runs_[i].line == line_) go_on(runs_[i], line);
     }
@@ -84,9 +90,11 @@ class BoxFinder {
   }
 
   CULE_INLINE void begin_line(int line) {
-    above_ = line_;
+    const bool cut = is_cut(line);
+    above_ = cut ? kNoLine : line_;
     line_ = line;
-    forget_runs();
+    if (cut) num_runs_ = 0;
+    else forget_runs();
   }
 
   // Pixels [begin, end) of the scanline. `bits.at(object, word)` has the objects' bits, of which
@@ -153,6 +161,21 @@ class BoxFinder {
 
   CULE_INLINE int gap_of(uint32_t object) const {
     return object <= kPlayer1 ? settings_[kPlayerGap] : 1;
+  }
+  // Whether boxes end above a scanline.
+  CULE_INLINE bool is_cut(int line) const {
+    const int from = settings_[kCutFrom], pitch = settings_[kCutPitch];
+    return pitch != 0 && line >= from && line <= settings_[kCutTo] && (line - from) % pitch == 0;
+  }
+  // The runs of the line above, in new boxes.
+  CULE_COLD void begin_again(int line) {
+    const int above = line_, count = num_runs_;
+    line_ = line;
+    num_runs_ = 0;
+    for (int i = 0; i < count; ++i) {
+      const Run run = runs_[i];
+      if (run.line == above) add_run(run.object, run.color, run.begin, run.end);
+    }
   }
   CULE_INLINE void go_on(Run& run, int line) {
     run.line = static_cast<int16_t>(line);

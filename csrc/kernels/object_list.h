@@ -1,0 +1,203 @@
+// An env's list of objects: boxes of its last two frames that are named, and maybe moved, cut or
+// divided by the rules of the game; and the game's places.
+#pragma once
+
+#include "kernels/object_places.h"
+
+namespace cule {
+
+// The columns of a rule, and which of them have a least and a greatest value. Rules say what boxes
+// are: a box is of the first rule that it fits.
+enum ObjectRule : int {
+  kRuleKind,
+  kRuleJoins,   // all boxes of it are one object
+  kRuleColor,   // -1: any
+  kRuleRanges,  // of x, y, width and height
+  kRuleMoveX = kRuleRanges + 8,
+  kRuleMoveY,
+  kRuleWidth,  // 0: the box's own
+  kRuleHeight,
+  kRuleAtRight,  // of another width, the object ends where the box ends
+  kRulePitch,    // from one cell to the next if the box is divided into cells of that width; or 0
+  kRuleTop,      // the object's scanlines are from this one on
+  kRuleBottom,   // and above this one
+  kRuleEnd,
+};
+static_assert(kRuleEnd <= kObjectFactColumns, "a rule is a row of facts");
+
+CULE_INLINE bool fits_rule(const int16_t* box, const int16_t* rule) {
+  if (rule[kRuleColor] >= 0 && rule[kRuleColor] != box[kColor]) return false;
+  const int16_t* range = rule + kRuleRanges;
+  for (int field = kX; field <= kHeight; ++field, range += 2) {
+    if (box[field] < range[0] || box[field] > range[1]) return false;
+  }
+  return true;
+}
+
+// Whether boxes of two frames are one object: of the same objects of the TIA or of the same color,
+// of about the same size, and not far from each other.
+CULE_INLINE bool is_same_object(const int16_t* box, const int16_t* other) {
+  constexpr int kFar = 4;  // pixels
+  if (box[kKind] != other[kKind] && box[kColor] != other[kColor]) return false;
+  for (int i = 0; i < 2; ++i) {
+    const int at = box[kX + i], its = other[kX + i], size = box[kWidth + i];
+    const int its_size = other[kWidth + i];
+    if (2 * size < its_size || 2 * its_size < size) return false;
+    if (at > its + its_size + kFar - 1 || its > at + size + kFar - 1) return false;
+  }
+  return true;
+}
+
+// How many pixels two boxes have in common, or one has.
+CULE_INLINE int common_pixels(const int16_t* box, const int16_t* other) {
+  int pixels = 1;
+  for (int i = 0; i < 2; ++i) {
+    const int begin = box[kX + i] > other[kX + i] ? box[kX + i] : other[kX + i];
+    const int end = box[kX + i] + box[kWidth + i], its = other[kX + i] + other[kWidth + i];
+    const int size = (end < its ? end : its) - begin;
+    if (size <= 0) return 0;
+    pixels *= size;
+  }
+  return pixels;
+}
+CULE_INLINE int pixels_of(const int16_t* box) { return box[kWidth] * box[kHeight]; }
+
+// Makes the list of an env's objects, in rows that are clear.
+class ObjectList {
+ public:
+  CULE_INLINE ObjectList(int16_t* rows, int room, const int16_t* facts, int lines)
+      : rows_(rows), room_(room), facts_(facts), lines_(lines) {}
+
+  CULE_INLINE int left_out() const { return left_out_; }
+
+  // Adds the boxes of two frames. `seen` of a box: bit 0, in the last frame; bit 1, in the other.
+  CULE_INLINE void add(const FrameBoxes& last, const FrameBoxes& before) {
+    left_out_ = last.left_out() + before.left_out();
+    for (int i = 0; i < last.count(); ++i) last.at(i)[kVisible] = 1;
+    for (int i = 0; i < before.count(); ++i) {
+      int16_t* box = before.at(i);
+      box[kVisible] = 2;
+      for (int k = 0; k < last.count(); ++k) {
+        if (last.at(k)[kVisible] != 1 || !is_same_object(box, last.at(k))) continue;
+        last.at(k)[kVisible] = kInBothFrames;
+        box[kVisible] = 0;
+        break;
+      }
+    }
+    for (int i = 0; i < last.count(); ++i) add(last.at(i));
+    for (int i = 0; i < before.count(); ++i) {
+      if (before.at(i)[kVisible]) add(before.at(i));
+    }
+  }
+
+  // Adds the game's places, if the list has no such object there. Of what it has there, that which
+  // is only a part of a place leaves the list.
+  CULE_INLINE void add_places(const uint8_t* ram) {
+    if (facts_[kNumPlaces] == 0) return;
+    const int seen = count_;
+    uint32_t kinds = 0;  // a bit for each that the list has; kinds 32 apart share one
+    for (int i = 0; i < seen; ++i) kinds |= uint32_t{1} << (row(i)[kKind] & 31);
+    ObjectPlaces(facts_, ram, lines_).for_each([&](const int16_t* place) {
+      const bool is_seen = kinds >> (place[kKind] & 31) & 1;
+      for (int i = 0; is_seen && i < seen; ++i) {
+        int16_t* other = row(i);
+        if (other[kKind] != place[kKind] || !(other[kVisible] & kInBothFrames)) continue;
+        const int common = common_pixels(place, other), its = pixels_of(other);
+        if (3 * common >= its + pixels_of(place)) return;
+        if (2 * common >= its) other[kVisible] = 0;
+      }
+      if (count_ < room_) put(place);
+      else replace_unknown(place);
+    });
+    const int used = count_;
+    count_ = 0;
+    for (int i = 0; i < used; ++i) {
+      if (row(i)[kVisible]) copy(row(count_++), row(i));
+    }
+    for (int i = count_ * kObjectFields; i < used * kObjectFields; ++i) rows_[i] = 0;
+  }
+
+ private:
+  static constexpr int kInBothFrames = 3;
+  int16_t* rows_;
+  int room_;
+  const int16_t* facts_;
+  int lines_, count_ = 0, left_out_ = 0;
+
+  CULE_INLINE int16_t* row(int i) const { return rows_ + i * kObjectFields; }
+  static CULE_INLINE void copy(int16_t* to, const int16_t* from) {
+    for (int field = 0; field < kObjectFields; ++field) to[field] = from[field];
+  }
+  CULE_INLINE void put(const int16_t* box) {
+    if (count_ == room_) ++left_out_;
+    else copy(row(count_++), box);
+  }
+
+  // In a list that is full an object of a kind is worth more than one of none.
+  CULE_COLD void replace_unknown(const int16_t* object) {
+    ++left_out_;
+    int i = count_ - 1;
+    while (i >= 0 && row(i)[kKind] != 0) --i;
+    if (i >= 0) copy(row(i), object);
+  }
+
+  // Adds what a box is by the rules; without a rule it is of kind 0.
+  CULE_INLINE void add(const int16_t* box) {
+    for (int i = 0; i < facts_[kNumRules]; ++i) {
+      const int16_t* rule = facts_ + (i + 1) * kObjectFactColumns;
+      if (fits_rule(box, rule)) return add(box, rule);
+    }
+    int16_t unknown[kObjectFields];
+    copy(unknown, box);
+    unknown[kKind] = 0;
+    put(unknown);
+  }
+  CULE_INLINE void add(const int16_t* box, const int16_t* rule) {
+    const int width = rule[kRuleWidth] ? rule[kRuleWidth] : box[kWidth];
+    const int height = rule[kRuleHeight] ? rule[kRuleHeight] : box[kHeight];
+    const int x = box[kX] + rule[kRuleMoveX] + (rule[kRuleAtRight] ? box[kWidth] - width : 0);
+    const int pitch = rule[kRulePitch];
+    const int cells = pitch == 0 || box[kWidth] < width ? 1 : (box[kWidth] - width) / pitch + 1;
+    for (int i = 0; i < cells; ++i) {
+      int16_t object[kObjectFields] = {
+          rule[kRuleKind],
+          static_cast<int16_t>(x + i * pitch),
+          static_cast<int16_t>(box[kY] + rule[kRuleMoveY]),
+          static_cast<int16_t>(width),
+          static_cast<int16_t>(height),
+          box[kColor],
+          box[kVisible]};
+      if (!clip(object, rule[kRuleTop], rule[kRuleBottom])) continue;
+      if (!(rule[kRuleJoins] && joined(object))) put(object);
+    }
+  }
+  // Leaves of an object what is on the screen and between two scanlines. Whether that is anything.
+  CULE_INLINE bool clip(int16_t* object, int top, int bottom) const {
+    const int above = top - object[kY];
+    if (above > 0) {
+      object[kY] = static_cast<int16_t>(top);
+      object[kHeight] = static_cast<int16_t>(object[kHeight] - above);
+    }
+    return ObjectPlaces::clip(object, kLinePixels, bottom < lines_ ? bottom : lines_);
+  }
+  // Makes an object a part of one of its kind, if there is one.
+  CULE_INLINE bool joined(const int16_t* object) {
+    for (int i = 0; i < count_; ++i) {
+      if (row(i)[kKind] != object[kKind]) continue;
+      unite(row(i), object);
+      return true;
+    }
+    return false;
+  }
+  static CULE_INLINE void unite(int16_t* to, const int16_t* box) {
+    for (int i = 0; i < 2; ++i) {
+      const int begin = to[kX + i] < box[kX + i] ? to[kX + i] : box[kX + i];
+      const int end = to[kX + i] + to[kWidth + i], its = box[kX + i] + box[kWidth + i];
+      to[kX + i] = static_cast<int16_t>(begin);
+      to[kWidth + i] = static_cast<int16_t>((end > its ? end : its) - begin);
+    }
+    to[kVisible] |= box[kVisible];
+  }
+};
+
+}  // namespace cule
