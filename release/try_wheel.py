@@ -2,6 +2,7 @@
 
     python release/try_wheel.py
     python release/try_wheel.py tests/chips -k cpu     # these tests, and options of pytest
+    python release/try_wheel.py --python build/aarch64/python   # what another Python has installed
 
 The tests are copied to another folder first, since in the checkout `import cule` finds the
 checkout. The chips' tests compile their own module, with CXX or c++: zig's clang, as `make dist`
@@ -10,12 +11,11 @@ uses it, is CXX="python -m ziglang c++".
 
 from __future__ import annotations
 
+import argparse
 import os
-import platform
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Sequence
@@ -26,7 +26,11 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("tests", "csrc", "design")
 TESTS = ("tests/chips", "tests/test_demo.py", "tests/differential/test_seed_for_seed.py")
 DEMO = ("-m", "cule.demo", "--device", "cpu", "--quiet", "--output", "demo.png")
-SAY = "import cule; print(cule.__version__, 'of', cule.__file__)"
+SAY = """
+import cule, platform, sysconfig
+print("Python", platform.python_version(), "on", sysconfig.get_platform())
+print("cule", cule.__version__, "of", cule.__file__)
+"""
 
 
 def copy_tests(folder: Path) -> None:
@@ -37,28 +41,30 @@ def copy_tests(folder: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", folder)
 
 
-def call(words: Sequence[str], folder: Path) -> None:
-    """Calls this Python in a folder; ends the program where that fails."""
+def call(python: str, words: Sequence[str], folder: Path) -> None:
+    """Calls a Python in a folder; ends the program where that fails."""
     variables = {name: text for name, text in os.environ.items() if name != "CULE_ROM_DIR"}
     begin = time.perf_counter()
-    status = subprocess.run(
-        [sys.executable, *words], cwd=folder, env=variables, check=False
-    ).returncode
-    print(f"{time.perf_counter() - begin:.1f} s: python {' '.join(words)}", flush=True)
+    status = subprocess.run([python, *words], cwd=folder, env=variables, check=False).returncode
+    if words[0] != "-c":
+        print(f"{time.perf_counter() - begin:.1f} s: python {' '.join(words)}", flush=True)
     if status:
         sys.exit(f"try_wheel: expected that to succeed, got status {status}")
 
 
 def main() -> None:
     """Runs everything."""
-    print(f"Python {platform.python_version()} on {sysconfig.get_platform()}", flush=True)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--python", default=sys.executable, help="which (default: this one)")
+    arguments, words = parser.parse_known_args()
+    python = str(Path(arguments.python).absolute())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy_tests(folder)
-        call(["-c", SAY], folder)
-        call(DEMO, folder)
-        words = sys.argv[1:] or TESTS
-        call(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *words], folder)
+        call(python, ["-c", SAY], folder)
+        call(python, DEMO, folder)
+        tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow")
+        call(python, [*tests, *(words or TESTS)], folder)
 
 
 if __name__ == "__main__":
