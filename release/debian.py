@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,6 +39,16 @@ def unpack(
     for package in sorted(downloads.glob("*.deb")):
         subprocess.run(["dpkg", "-x", package, folder / "root"], check=True)
     return folder / "root"
+
+
+def keep_own_headers(root: Path, processor: str, python: str) -> None:
+    """Lets compilers find an unpacked Python's pyconfig.h beside its other headers.
+
+    Debian's looks for the processor's own in /usr/include, which is this system's.
+    """
+    headers = root / "usr" / "include"
+    own = headers / f"{processor}-linux-gnu" / f"python{python}" / "pyconfig.h"
+    shutil.copy(own, headers / f"python{python}")
 
 
 def mirror() -> str:

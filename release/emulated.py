@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from debian import unpack
+from debian import keep_own_headers, unpack
 
 PROCESSOR, DEBIAN = "aarch64", "arm64"
 PYTHON = "3.11"  # Debian 12's
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("wheels", type=Path, nargs="*", help="wheels that it gets besides: cule's")
     arguments = parser.parse_args()
     folder = arguments.folder.absolute()
-    unpack(folder, PACKAGES, processor=DEBIAN)
+    keep_own_headers(unpack(folder, PACKAGES, processor=DEBIAN), PROCESSOR, PYTHON)
     install_wheels(folder, [wheel.absolute() for wheel in arguments.wheels])
     command = write_command(folder)
     program = "import platform; print(platform.machine(), platform.python_version())"

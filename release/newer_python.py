@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from debian import unpack
+from debian import keep_own_headers, unpack
 
 RELEASE, PYTHON = "sid", "3.14"
 PACKAGES = (
@@ -43,9 +43,7 @@ def main() -> None:
     root = unpack(folder, PACKAGES, release=RELEASE)
     system = f"{platform.machine()}-linux-gnu"
     use_own_libraries(root / "usr" / "bin" / f"python{PYTHON}", root / "usr" / "lib" / system)
-    # Debian's own looks for this system's in /usr/include.
-    headers = root / "usr" / "include"
-    shutil.copy(headers / system / f"python{PYTHON}" / "pyconfig.h", headers / f"python{PYTHON}")
+    keep_own_headers(root, platform.machine(), PYTHON)
     command = folder / "python"
     command.unlink(missing_ok=True)
     command.symlink_to(root / "usr" / "bin" / f"python{PYTHON}")
