@@ -24,7 +24,7 @@ def locking(descriptor, mode, size):
     if mode == 0:
         del held[descriptor]
     elif file in held.values():
-        raise PermissionError(errno.EACCES, "Permission denied")
+        raise OSError(0, "Error")  # Wine has no other number
     else:
         held[descriptor] = file
 

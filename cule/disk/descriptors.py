@@ -5,6 +5,7 @@ Nothing else in cule.disk knows of Windows, where nobody can rename or delete a 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -46,6 +47,8 @@ def lock(descriptor: int, *, wait: bool) -> None:
         try:
             # The one that waits gives up after ten seconds.
             msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        except OSError as problem:  # every file system of Windows has locks
+            raise BlockingIOError(errno.EACCES, os.strerror(errno.EACCES)) from problem
         finally:
             os.lseek(descriptor, 0, os.SEEK_SET)
     else:
