@@ -45,7 +45,7 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         [
             "files of up to 100 MB", "take 13 MB for one architecture",
             "capability 9.0, NVRTC 13.0",
-            "| 1.6 | in a fresh", "| 1.6 | under QEMU", "| 1.7 | under Wine", "| 1.6 | nothing"
+            "| 1.7 | in a fresh", "| 1.6 | under QEMU", "| 1.7 | under Wine", "| 1.6 | nothing"
         ],
         NONE,
     ),
