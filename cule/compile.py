@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import re
 import signal
 import sys
@@ -20,6 +19,7 @@ import torch
 from cule.console import rom_of
 from cule.devices import nvrtc
 from cule.devices.architecture import architecture_of
+from cule.devices.device import usable_cpus
 from cule.disk.cache import cache_folder, make_folder
 from cule.errors import Failed, InvalidValue, Refusal, sentence_of
 from cule.programs.command_line import Parser, number, run_main
@@ -204,7 +204,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.folder is None:
         make_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    jobs = arguments.jobs or usable_cpus()
     there = size = failed = 0
     for number_of, (one, done) in enumerate(compiled(wanted, folder, jobs), 1):
         place = f"[{number_of}/{len(wanted)}] {one}"

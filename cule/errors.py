@@ -6,6 +6,7 @@ people's code, such as an algorithm's loss, are none of these, and keep their tr
 
 from __future__ import annotations
 
+import os
 import re
 import reprlib
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 from gymnasium.error import Error
 
-_PACKAGE = str(Path(__file__).parent) + "/"
+_PACKAGE = str(Path(__file__).parent) + os.sep
 # What errors about a lack of memory say, as torch's on a CPU are of no type of their own.
 NO_MEMORY = ("fit in the memory", "out of memory", "allocate memory", "memory budget")
 # What the machine has not: a file, room on a disk, memory, a package.
@@ -97,7 +98,7 @@ def _place(frames: TracebackType | None) -> str | None:
 def is_own_frame(line: str) -> bool:
     """Whether a line of a traceback names a file outside of cule, Python and installed packages."""
     found = re.match(r'  File "([^"]+)", line \d+', line)
-    libraries = (_PACKAGE, sysconfig.get_path("stdlib") + "/", "<frozen ")
+    libraries = (_PACKAGE, sysconfig.get_path("stdlib") + os.sep, "<frozen ")
     if found is None or "site-packages" in line:
         return False
     return not found[1].startswith(libraries)

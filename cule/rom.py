@@ -290,7 +290,8 @@ def _read_image(game: Game, path: Path) -> bytes:
         ValueError: it is not a regular file, or is too large.
     """
     # Without O_NONBLOCK, opening a FIFO would wait for a writer.
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+    flag = getattr(os, "O_NONBLOCK", 0)  # Windows has none, and no FIFOs that are files
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | flag)) as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             kind = "a FIFO" if stat.S_ISFIFO(found.st_mode) else "a device"

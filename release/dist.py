@@ -1,10 +1,10 @@
 """`make dist`: builds the sdist and, for each Python found, wheels for the CPU, and checks them.
 
-A wheel is compiled by zig's clang, which links with glibc 2.28 wherever it runs and for any
-processor, and tagged manylinux_2_28 by auditwheel, which refuses one that needs more. Each is then
-installed in a fresh environment, without a compiler on PATH, and its module is loaded: those for
-another processor by release/emulated.py's Python. Wheels with CUDA are built in a container
-(.github/workflows/release.yml).
+A wheel is compiled by zig's clang, on this system for any other (release/targets.py). Wheels for
+Linux need glibc 2.28, and are tagged manylinux_2_28 by auditwheel, which refuses one that needs
+more. Each is then installed in a fresh environment, without a compiler on PATH, and its module is
+loaded: those for another system or processor by Pythons that are named with --emulated. Wheels with
+CUDA are built in a container (.github/workflows/release.yml).
 
 With --kernels it also makes cule-kernels, a package of games that are compiled ahead of time.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -24,10 +23,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from targets import LINUX, TARGETS, Target, cmake_variables, zig_compiler
+
 ROOT = Path(__file__).resolve().parents[1]
-PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13")
-PROCESSORS = ("x86_64", "aarch64")
-GLIBC = (2, 28)
+PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13", "python3.14")
 BUILD_TOOLS = ("setuptools", "wheel", "cmake", "ninja", "pybind11")
 MEGABYTE = 10**6
 # A larger one contains something that it should not.
@@ -56,7 +55,8 @@ cule_kernels = ["*.kernel"]
 # Loads the compiled module alone: the others import torch, which not every Python has here.
 LOAD = """
 import importlib.metadata, importlib.util
-(path,) = [f.locate() for f in importlib.metadata.files("cule") if f.suffix == ".so"]
+files = importlib.metadata.files("cule")
+(path,) = [f.locate() for f in files if f.suffix in (".so", ".pyd")]
 spec = importlib.util.spec_from_file_location("cule._core", path)
 core = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(core)
@@ -81,8 +81,13 @@ def run(*command: str | Path, **options: object) -> None:
 def environment(python: str) -> Iterator[Path]:
     """A fresh virtual environment of this Python; gives the path of its interpreter."""
     with tempfile.TemporaryDirectory() as folder:
-        run(python, "-m", "venv", folder)
+        run(python, "-m", "venv", "--without-pip", folder)
         yield Path(folder) / "bin" / "python"
+
+
+def pip(interpreter: Path) -> tuple[str | Path, ...]:
+    """This Python's pip, working for another one."""
+    return sys.executable, "-m", "pip", "--python", interpreter
 
 
 def found_pythons(names: list[str]) -> list[str]:
@@ -104,38 +109,36 @@ def make_sdist(folder: Path) -> Path:
     return sdist
 
 
-def make_wheel(python: str, processor: str, sdist: Path, folder: Path, compiler: str) -> Path:
-    """A wheel for one Python, from the sdist, as users build it, and tagged as manylinux.
-
-    Headers of a Python of this machine serve for others: both have 64 bits, little end first.
-    """
-    with environment(python) as interpreter, tempfile.TemporaryDirectory() as raw:
-        run(interpreter, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", *BUILD_TOOLS)
-        suffix = f".cpython-{version_of(interpreter)}-{processor}-linux-gnu.so"
-        to_cmake = {
-            "CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": processor,
-            "PYTHON_MODULE_EXTENSION": suffix, "CMAKE_MODULE_LINKER_FLAGS": "-s",
-        }  # fmt: skip
+def make_wheel(python: str, target: Target, sdist: Path, folder: Path) -> Path:
+    """A wheel for one Python, from the sdist, as users build it, with the tag of its system."""
+    with environment(python) as interpreter, tempfile.TemporaryDirectory() as name:
+        work, version = Path(name), version_of(interpreter)
+        install = ("install", "-q", "-c", ROOT / "constraints.txt")
+        run(*pip(interpreter), *install, *BUILD_TOOLS)
+        to_cmake = cmake_variables(target, interpreter, version, work)
         variables = {
             "CULE_CUDA": "OFF",
-            "CXX": compiler,
+            "CXX": zig_compiler(work, target),
             "PATH": f"{interpreter.parent}:{os.environ['PATH']}",
             "CMAKE_ARGS": " ".join(f"-D{name}={value}" for name, value in to_cmake.items()),
             # What the module and the wheel are named by.
-            "SETUPTOOLS_EXT_SUFFIX": suffix,
-            "_PYTHON_HOST_PLATFORM": f"linux-{processor}",
+            "SETUPTOOLS_EXT_SUFFIX": target.module.format(version),
+            "_PYTHON_HOST_PLATFORM": target.platform,
         }
         run(
-            interpreter, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
-            "-w", raw, sdist, env=os.environ | variables,
+            *pip(interpreter), "wheel", "-q", "--no-deps", "--no-build-isolation",
+            "-w", work, sdist, env=os.environ | variables,
         )  # fmt: skip
-        (wheel,) = Path(raw).glob("*.whl")
+        (wheel,) = work.glob("*.whl")
         before = set(folder.glob("*.whl"))
-        # It knows the tags of other processors only if it chooses one itself.
-        audit = (sys.executable, "-m", "auditwheel", "repair", "--plat", "auto")
-        run(*audit, "-w", folder, wheel, env=with_own_tools())
+        if target.system == "Linux":
+            # It knows the tags of other processors only if it chooses one itself.
+            audit = (sys.executable, "-m", "auditwheel", "repair", "--plat", "auto")
+            run(*audit, "-w", folder, wheel, env=with_own_tools())
+        else:
+            shutil.copy(wheel, folder)
         (tagged,) = set(folder.glob("*.whl")) - before
-    check_tags(tagged.name, processor)
+    check_tags(tagged.name, target)
     return tagged
 
 
@@ -146,14 +149,23 @@ def version_of(python: str | Path) -> str:
     return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
-def check_tags(name: str, processor: str) -> None:
-    """Ends the program unless a wheel's name says that glibc 2.28 is enough for it."""
-    tags = re.findall(rf"manylinux_(\d+)_(\d+)_{processor}\b", name)
-    if not tags or min((int(major), int(minor)) for major, minor in tags) > GLIBC:
-        sys.exit(
-            f"make dist: expected a wheel for {processor} and glibc {'.'.join(map(str, GLIBC))}, "
-            f"got {name}"
-        )
+def platform_of(python: str | Path) -> str:
+    """What an interpreter runs on, such as "linux-x86_64"."""
+    words = [str(python), "-c", "import sysconfig; print(sysconfig.get_platform())"]
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def check_tags(name: str, target: Target) -> None:
+    """Ends the program unless a wheel's name is for a target, and no newer glibc than 2.28."""
+    wanted = re.fullmatch(r"manylinux_(\d+)_(\d+)_(\w+)", target.tag)
+    if wanted:
+        tags = re.findall(rf"manylinux_(\d+)_(\d+)_{wanted[3]}\b", name)
+        most = (int(wanted[1]), int(wanted[2]))
+        fits = bool(tags) and min((int(major), int(minor)) for major, minor in tags) <= most
+    else:
+        fits = name.endswith(f"-{target.tag}.whl")
+    if not fits:
+        sys.exit(f"make dist: expected a wheel with the tag {target.tag} or less, got {name}")
 
 
 def with_own_tools() -> dict[str, str]:
@@ -161,20 +173,11 @@ def with_own_tools() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-def zig_compiler(folder: Path, processor: str) -> str:
-    """A command that is zig's C++ compiler for a processor and this glibc."""
-    path = folder / f"zig-c++-{processor}"
-    target = f"{processor}-linux-gnu.{'.'.join(map(str, GLIBC))}"
-    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang c++ -target {target} "$@"\n')
-    path.chmod(0o755)
-    return str(path)
-
-
 def check_wheel(python: str, wheel: Path) -> None:
     """Installs the wheel where there is no compiler, and loads its module."""
     with environment(python) as interpreter:
         alone = {"PATH": str(interpreter.parent), "HOME": str(interpreter.parent)}
-        run(interpreter, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel, env=alone)
+        run(*pip(interpreter), "install", "-q", "--no-deps", "--no-index", wheel, env=alone)
         run(interpreter, "-c", LOAD, env=alone, cwd=interpreter.parent)
 
 
@@ -186,14 +189,17 @@ def check_emulated(python: Path, wheel: Path) -> None:
         run(python.absolute(), "-c", LOAD, env=os.environ | {"PYTHONPATH": folder}, cwd=folder)
 
 
-def check(python: str, processor: str, wheel: Path, emulated: Path | None) -> None:
+def check(python: str, target: Target, wheel: Path, emulated: list[Path]) -> None:
     """Loads a wheel's module, where there is a Python for it."""
-    if processor == platform.machine():
+    version = version_of(python)
+    fitting = [one for one in emulated
+               if (platform_of(one), version_of(one)) == (target.platform, version)]  # fmt: skip
+    if platform_of(python) == target.platform:
         check_wheel(python, wheel)
-    elif emulated is not None and version_of(emulated) == version_of(python):
-        check_emulated(emulated, wheel)
+    elif fitting:
+        check_emulated(fitting[0], wheel)
     else:
-        print(f"{wheel.name} was not loaded: there is no emulated Python of its version")
+        print(f"{wheel.name} was not loaded: there is no Python {version} for {target.platform}")
 
 
 def make_kernels_wheel(kernels: Path, folder: Path) -> Path:
@@ -241,11 +247,12 @@ def main() -> None:
         prog="make dist", description=(__doc__ or "").partition("\n")[0]
     )
     add = parser.add_argument
-    add("--pythons", nargs="+", default=PYTHONS, help="for which (default: 3.10 to 3.13)")
-    add("--processors", nargs="+", default=PROCESSORS, choices=PROCESSORS,
-        help="for which (default: all)")  # fmt: skip
-    add("--emulated", type=Path, metavar="PATH",
-        help="the Python of release/emulated.py, which loads wheels for its processor")  # fmt: skip
+    add("--pythons", nargs="+", default=PYTHONS, help="for which (default: 3.10 to 3.14)")
+    add("--targets", nargs="+", default=LINUX, choices=TARGETS, metavar="TARGET",
+        help=f"for which of {', '.join(TARGETS)} (default: those of Linux)")  # fmt: skip
+    add("--emulated", type=Path, nargs="+", default=[], metavar="PATH",
+        help="Pythons of other systems or processors that run here, to load the wheels: "
+        "release/emulated.py makes one")  # fmt: skip
     add("--output", type=Path, default=ROOT / "dist", metavar="FOLDER", help="default: dist")
     add("--kernels", type=Path, metavar="FOLDER",
         help="also make cule-kernels, of what `python -m cule.compile --folder` made")  # fmt: skip
@@ -253,12 +260,10 @@ def main() -> None:
     shutil.rmtree(arguments.output, ignore_errors=True)
     arguments.output.mkdir(parents=True)
     made = [make_sdist(arguments.output)]
-    with tempfile.TemporaryDirectory() as folder:
-        for python in found_pythons(list(arguments.pythons)):
-            for processor in arguments.processors:
-                compiler = zig_compiler(Path(folder), processor)
-                made.append(make_wheel(python, processor, made[0], arguments.output, compiler))
-                check(python, processor, made[-1], arguments.emulated)
+    for python in found_pythons(list(arguments.pythons)):
+        for target in map(TARGETS.__getitem__, arguments.targets):
+            made.append(make_wheel(python, target, made[0], arguments.output))
+            check(python, target, made[-1], arguments.emulated)
     if arguments.kernels is not None:
         made.append(make_kernels_wheel(arguments.kernels, arguments.output))
     run(sys.executable, "-m", "twine", "check", "--strict", *made)

@@ -16,6 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from debian import keep_own_headers, unpack
+
 PROCESSOR, DEBIAN = "aarch64", "arm64"
 PYTHON = "3.11"  # Debian 12's
 PACKAGES = (
@@ -31,22 +33,6 @@ WHEELS = (
     "pygments", "hypothesis", "sortedcontainers", "py65", "pybind11", "typeguard",
 )  # fmt: skip
 GLIBCS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_26", "manylinux_2_17", "manylinux2014")
-
-
-def unpack_debian(folder: Path) -> None:
-    """Debian's packages for the other processor, unpacked into a folder."""
-    state, packages = folder / "lists", folder / "packages"
-    (state / "partial").mkdir(parents=True, exist_ok=True)
-    packages.mkdir(exist_ok=True)
-    options = {
-        "APT::Architecture": DEBIAN, "APT::Architectures": DEBIAN, "Dir::State::Lists": state,
-        "APT::Sandbox::User": "root",
-    }  # fmt: skip
-    apt = ["apt-get", "-q", *(f"-o{name}={value}" for name, value in options.items())]
-    subprocess.run([*apt, "update"], check=True)
-    subprocess.run([*apt, "download", *PACKAGES], check=True, cwd=packages)
-    for package in sorted(packages.glob("*.deb")):
-        subprocess.run(["dpkg", "-x", package, folder / "root"], check=True)
 
 
 def install_wheels(folder: Path, wheels: list[Path]) -> None:
@@ -81,7 +67,7 @@ def main() -> None:
     parser.add_argument("wheels", type=Path, nargs="*", help="wheels that it gets besides: cule's")
     arguments = parser.parse_args()
     folder = arguments.folder.absolute()
-    unpack_debian(folder)
+    keep_own_headers(unpack(folder, PACKAGES, processor=DEBIAN), PROCESSOR, PYTHON)
     install_wheels(folder, [wheel.absolute() for wheel in arguments.wheels])
     command = write_command(folder)
     program = "import platform; print(platform.machine(), platform.python_version())"

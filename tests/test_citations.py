@@ -22,7 +22,8 @@ OTHERS_FILES = {
     "baselines/common/atari_wrappers.py", "dopamine/discrete_domains/atari_lib.py", "fails.py",
     "fast.py",
     "modules/imgproc/src/resize.cpp", "my_program.py", "output_json.cpp", "ppo_atari.py",
-    "ppo_atari_envpool.py", "q_learner.py", "report.md", "slow.py", "torchcule/frontend.cpp",
+    "ppo_atari_envpool.py", "pyconfig.h", "q_learner.py", "report.md", "slow.py",
+    "torchcule/frontend.cpp",
 }  # fmt: skip
 # Code of other projects, placeholders, keys of rows that were made by older programs, and names
 # that a program puts together.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 from collections.abc import Callable
@@ -106,7 +107,7 @@ def test_a_claim_says_where_there_are_no_locks(
     def refuse(*_: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(claims.fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.warns(UserWarning, match="without locks .No locks available.: nothing finds out"):
         Claim(tmp_path / "run.lock", "a folder").release()
 

@@ -83,7 +83,10 @@ def test_demo_games_are_games() -> None:
             "argument --num-envs: expected a whole number of at least 1, got 'x'",
         ),
         (["pong", "--device", "tpu"], "got 'tpu'"),
-        (["pong", "--steps", "1", "--num-envs", "1", "--output", "/dev/null/demo.png"], "--output"),
+        (
+            ["pong", "--steps", "1", "--num-envs", "1", "--output", f"{__file__}/demo.png"],
+            "--output",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

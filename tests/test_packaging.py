@@ -177,37 +177,6 @@ def test_wheel_installs_without_a_compiler_and_holds_the_package_alone(
     subprocess.run([python, "-c", LOAD], env=alone, cwd=tmp_path, check=True)
 
 
-def test_wheels_have_tags_of_their_processor_and_of_no_later_glibc(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "release"))
-    from dist import check_tags
-
-    for glibc in ("manylinux_2_28", "manylinux_2_27_aarch64.manylinux_2_28", "manylinux_2_17"):
-        check_tags(f"cule-0.1.0-cp311-cp311-{glibc}_aarch64.whl", "aarch64")
-    for tags in ("manylinux_2_28_x86_64", "manylinux_2_31_aarch64", "linux_aarch64"):
-        with pytest.raises(SystemExit, match=r"expected a wheel for aarch64 and glibc 2\.28, got"):
-            check_tags(f"cule-0.1.0-cp311-cp311-{tags}.whl", "aarch64")
-
-
-def test_kernels_that_were_compiled_make_a_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "release"))
-    from dist import make_kernels_wheel
-
-    with pytest.raises(SystemExit, match=r"expected kernels in .*, got none"):
-        make_kernels_wheel(tmp_path, tmp_path)
-    for name in ("pong-sm_90-all-0123-13.0.kernel", "pong-sm_90-all-in-step-4567-13.0.kernel"):
-        (tmp_path / name).write_bytes(b"a kernel")
-    wheel = make_kernels_wheel(tmp_path, tmp_path / "dist")
-    assert wheel.name == f"cule_kernels-{cule.__version__}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel) as packed:
-        inside = [name for name in packed.namelist() if name.startswith("cule_kernels/")]
-        assert packed.read("cule_kernels/pong-sm_90-all-0123-13.0.kernel") == b"a kernel"
-    assert len(inside) == 1 + 2
-
-
 @pytest.mark.slow
 def test_readmes_install_makes_cule_work_in_the_checkout(checkout: Path, tmp_path: Path) -> None:
     """Runs the README's commands in order, with the dependencies that are installed here."""

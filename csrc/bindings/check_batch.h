@@ -3,25 +3,22 @@
 // that memory must also exist.
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <map>
 #include <stdexcept>
 #include <string>
 
 #include "bindings/batch_rows.h"
+#include "common/platform.h"
 #include "console/check_config.h"
+#include CULE_SYSTEM
 
 namespace cule {
 
-// Whether all pages of some memory are mapped in this process: for others msync fails.
+// Whether all pages of some memory are mapped in this process.
 inline bool is_mapped(const void* begin, uint64_t bytes) {
-  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const auto first = reinterpret_cast<uint64_t>(begin) / page * page;
+  const auto first = reinterpret_cast<uint64_t>(begin);
   uint64_t end;
-  if (__builtin_add_overflow(reinterpret_cast<uint64_t>(begin), bytes, &end)) return false;
-  return msync(reinterpret_cast<void*>(first), end - first, MS_ASYNC) == 0;
+  return !__builtin_add_overflow(first, bytes, &end) && are_pages_mapped(first, end);
 }
 
 class BatchCheck {

@@ -4,7 +4,6 @@
 // signal handler. In C++ no exception can come between entering the env and leaving it.
 #pragma once
 
-#include <pthread.h>
 #include <pybind11/pybind11.h>
 
 #include <atomic>
@@ -12,6 +11,9 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+
+#include "common/platform.h"
+#include CULE_SYSTEM
 
 namespace cule {
 
@@ -51,7 +53,7 @@ class Guard {
 
   // A forked child has no other threads of its parent, so no thread is in its envs.
   static void watch_forks() {
-    pthread_atfork(nullptr, nullptr, [] { ++forks; });
+    call_in_forks([] { ++forks; });
   }
 
  private:

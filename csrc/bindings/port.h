@@ -10,7 +10,6 @@
 #pragma once
 
 #include <pybind11/pybind11.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -89,7 +88,7 @@ class Port {
   }
 
   // A fork has none of the threads that could play, but may have a mutex that one of them held.
-  bool is_of_this_process() const { return getpid() == process_; }
+  bool is_of_this_process() const { return process_number() == process_; }
 
  private:
   static std::vector<PortArray> find(const std::vector<BatchArray>& arrays,
@@ -264,7 +263,7 @@ class Port {
   Guard& guard_;
   const PortUse use_;
   std::vector<PortArray> in_, reset_out_, step_out_;
-  const pid_t process_ = getpid();
+  const uint64_t process_ = process_number();
   bool closed_ = false, checked_[2] = {false, false};
 };
 

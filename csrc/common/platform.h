@@ -18,6 +18,7 @@
 //   jump. Compilers without such an attribute do so too when they optimize.
 // CULE_INLINE_LAMBDA comes after a lambda's parameters.
 // CULE_VECTORS names the header with the vector instructions of the CPU that is compiled for.
+// CULE_SYSTEM names the header with what the bindings ask the operating system for.
 // CULE_WHOLE_AVX512 is added to the features of a function that uses AVX-512, so that the compiler
 //   takes vectors of 512 bits. With GCC's defaults it would take 256.
 // CULE_ASSUME tells the optimizer that a condition is always true. CULE_CHECK states the condition
@@ -92,6 +93,11 @@ namespace cule { using LineBits = uint64_t; }
 #define CULE_VECTORS "kernels/cpu/vectors/arm64.h"
 #else
 #define CULE_VECTORS "kernels/cpu/vectors/other.h"
+#endif
+#if defined(_WIN32)
+#define CULE_SYSTEM "bindings/system/windows.h"
+#else
+#define CULE_SYSTEM "bindings/system/posix.h"
 #endif
 #if defined(__clang__)  // takes the whole width anyway
 #define CULE_WHOLE_AVX512 ""

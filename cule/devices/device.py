@@ -17,6 +17,7 @@ import torch
 from cule import _core
 from cule.devices.architecture import missing_code
 from cule.errors import Failed, InvalidValue, shown
+from cule.processes.forks import after_fork_in_child
 
 
 def default_device() -> str:
@@ -189,8 +190,17 @@ def usable_memory(root: Path = Path("/")) -> int:
     Args:
         root: where the system's folders `proc` and `sys` are.
     """
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min((memory, *_memory_limits(root)))
+    return min((_memory(), *_memory_limits(root)))
+
+
+def _memory() -> int:
+    """The machine's memory in bytes."""
+    if sys.platform != "win32":
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    # MEMORYSTATUSEX: its size, a percentage, and 64-bit numbers, of which this is the first.
+    about = (ctypes.c_uint64 * 8)(64)
+    ctypes.windll.kernel32.GlobalMemoryStatusEx(about)
+    return about[1]
 
 
 # Forks --------------------------------------------------------------------------------------------
@@ -229,4 +239,4 @@ def _after_fork_in_child() -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(backend))
 
 
-os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+after_fork_in_child(_after_fork_in_child, before=_before_fork)

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from cule.disk import descriptors
 from cule.disk.claims import Claim
 from cule.disk.files import replacing
 from cule.errors import InvalidValue
@@ -40,7 +41,7 @@ def cache_folder() -> Path:
         folder /= "cule"
         if folder.is_dir() or os.access(nearest(folder), os.W_OK):
             return folder
-    return Path(tempfile.gettempdir()) / f"cule-{os.geteuid()}"
+    return Path(tempfile.gettempdir()) / f"cule-{descriptors.user()}"
 
 
 def make_folder(folder: Path) -> None:

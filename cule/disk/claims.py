@@ -9,7 +9,6 @@ of a machine that has crashed until its lease is over, about 90 seconds.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import socket
@@ -21,8 +20,10 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from cule.disk import descriptors
 from cule.disk.files import identity_of, opened
 from cule.errors import InvalidValue
+from cule.processes.forks import after_fork_in_child
 
 # The file has who holds it in one line, and what no other claim has in the next.
 _MOST_BYTES = 300
@@ -31,7 +32,7 @@ _held: weakref.WeakSet[Claim] = weakref.WeakSet()
 
 def _read(descriptor: int) -> tuple[str, str]:
     """Who holds a claim, in words, and the claim's mark."""
-    text = os.pread(descriptor, _MOST_BYTES, 0).decode(errors="replace")
+    text = descriptors.read_at(descriptor, _MOST_BYTES, 0).decode(errors="replace")
     holder, _, mark = text.partition("\n")
     return holder.strip(), mark.strip()
 
@@ -84,13 +85,13 @@ class Claim:
 
     def _try(self, what: str) -> None:
         """Takes the lock, unless the file was deleted by who had it before."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(self.path, flags, 0o666)
+        flags, names = os.O_RDWR | os.O_CREAT, ("O_NOFOLLOW", "O_NONBLOCK")
+        descriptor = descriptors.open_descriptor(self.path, flags, *names, mode=0o666)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise InvalidValue(f"expected a regular file or none at {self.path}, got another")
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                descriptors.lock(descriptor, wait=False)
             except (BlockingIOError, PermissionError):
                 holder = _read(descriptor)[0] or "another process"
                 raise InvalidValue(
@@ -106,7 +107,8 @@ class Claim:
             if not self._is_at_path(descriptor):
                 return
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{self.holder}\n{self.mark}\n".encode(), 0)
+            text = f"{self.holder}\n{self.mark}\n"
+            descriptors.write_at(descriptor, text.encode(), 0)
             with suppress(OSError):
                 os.fsync(descriptor)  # so that other machines see it on NFS, too
             self._identity = identity_of(descriptor)
@@ -125,15 +127,21 @@ class Claim:
         descriptor = self._taken()
         if descriptor is None:
             return
+        if descriptors.OPEN_FILES_MOVE:
+            self._delete(descriptor)
+        # Explicitly: a child that was not forked by Python may have the descriptor, too.
         with suppress(OSError):
-            if self._is_at_path(descriptor):
+            descriptors.unlock(descriptor)
+        os.close(descriptor)
+        if not descriptors.OPEN_FILES_MOVE:  # fails if the file is another process's by now
+            self._delete(None)
+
+    def _delete(self, descriptor: int | None) -> None:
+        with suppress(OSError):
+            if descriptor is None or self._is_at_path(descriptor):
                 self.path.unlink()
             for folder in self._new_folders:
                 folder.rmdir()  # unless something is in it now
-        # Explicitly: a child that was not forked by Python may have the descriptor, too.
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
 
     def forget(self) -> None:
         """In a forked child: lets the parent alone have it."""
@@ -171,4 +179,4 @@ def _after_fork_in_child() -> None:
         claim.forget()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+after_fork_in_child(_after_fork_in_child)

@@ -8,7 +8,6 @@ that process has left.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -19,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from cule.disk import descriptors
 from cule.processes.forks import leave_in_child
 
 # The temporary name has a digest of the file's name, so that it is never too long.
@@ -55,7 +55,7 @@ def _naming(path: Path) -> Iterator[None]:
 def _lock(descriptor: int, *, wait: bool) -> bool:
     """Locks the file; False if another process has the lock or the file system has no locks."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        descriptors.lock(descriptor, wait=wait)
     except OSError:
         return False
     return True
@@ -68,8 +68,8 @@ def is_own(status: os.stat_result, owner: int | None = None) -> bool:
         status: the file's.
         owner: another user to whom it may belong as well.
     """
-    shared = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
-    return status.st_uid in (os.geteuid(), 0, owner) and not shared
+    shared = descriptors.is_shared(status) and not status.st_mode & stat.S_ISVTX
+    return status.st_uid in (descriptors.user(), 0, owner) and not shared
 
 
 # Reading -----------------------------------------------------------------------------------------
@@ -88,8 +88,8 @@ def opened(path: Path, *, own: bool = False, owner: int | None = None) -> Iterat
         OSError: it cannot be read, or is no such file.
     """
     with _naming(path):
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_NOFOLLOW if own else 0)
-        descriptor = os.open(path, flags)
+        names = ("O_NONBLOCK", "O_NOFOLLOW") if own else ("O_NONBLOCK",)
+        descriptor = descriptors.open_descriptor(path, os.O_RDONLY, *names)
         try:
             found = os.fstat(descriptor)
             _check_regular(found.st_mode)
@@ -136,8 +136,11 @@ def delete_stale(folder: Path, name: str | None = None) -> None:
             if match is None or (name is not None and match[1] != _digest(name)):
                 continue
             with suppress(OSError):
-                flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                descriptor = os.open(folder / part, flags)
+                if not descriptors.OPEN_FILES_MOVE:  # a writer has its file open
+                    os.unlink(folder / part)
+                    continue
+                names = ("O_NOFOLLOW", "O_NONBLOCK")
+                descriptor = descriptors.open_descriptor(folder / part, os.O_RDWR, *names)
                 try:
                     if _lock(descriptor, wait=False):
                         os.unlink(folder / part)
@@ -175,30 +178,22 @@ class Unfinished:
             delete_stale(self._target.parent, self._target.name)
             self.path, self._descriptor = self._make(suffix, 0o666 if before is None else 0o600)
             if before is not None:
-                self._take_after(before)
+                with suppress(OSError):  # some file systems have no modes
+                    descriptors.take_after(self._descriptor, before)
         leave_in_child(self)
 
     def _make(self, suffix: str, mode: int) -> tuple[Path, int]:
         """A new, locked file."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         while True:
             name = f".cule-{_digest(self._target.name)}-{secrets.token_hex(8)}.part{suffix}"
             path = self._target.parent / name
-            descriptor = os.open(path, flags, mode)
+            descriptor = descriptors.open_descriptor(path, flags, mode=mode)
             _lock(descriptor, wait=True)
             # Another process may have deleted it as stale before the lock.
             if os.path.lexists(path):
                 return path, descriptor
             os.close(descriptor)
-
-    def _take_after(self, before: os.stat_result) -> None:
-        """Gives the file the group and mode of another one, and its owner if root does this."""
-        assert self._descriptor is not None
-        for owner, group in ((-1, before.st_gid), (before.st_uid, -1)):
-            with suppress(OSError):
-                os.fchown(self._descriptor, owner, group)
-        with suppress(OSError):  # some file systems have no modes
-            os.fchmod(self._descriptor, stat.S_IMODE(before.st_mode))
 
     def open(self) -> BinaryIO:
         """The file, to be written and then closed."""
@@ -215,11 +210,15 @@ class Unfinished:
         try:
             with _naming(self._asked):
                 os.fsync(self._descriptor)
+                if not descriptors.OPEN_FILES_MOVE:
+                    os.close(self._descriptor)
+                    self._descriptor = -1
                 os.replace(self.path, self._target)
         finally:
             self.abandon()
         with suppress(OSError):  # not all file systems can; the file is in its place already
-            folder = os.open(self._target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            parent = self._target.parent
+            folder = descriptors.open_descriptor(parent, os.O_RDONLY, "O_DIRECTORY")
             try:
                 os.fsync(folder)
             finally:
@@ -234,10 +233,12 @@ class Unfinished:
     def abandon(self) -> None:
         """Deletes the file, unless it is in its place. Can be called again."""
         descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            with suppress(OSError):
-                self.path.unlink(missing_ok=True)
+        if descriptor is None:
+            return
+        if descriptor >= 0:
             os.close(descriptor)
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -270,7 +271,8 @@ def _appending(path: Path) -> Iterator[tuple[int, int | None]]:
     What is not a regular file, such as /dev/stdout, has no size (None), and nothing is undone.
     """
     with _naming(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+        descriptor = descriptors.open_descriptor(path, flags, mode=0o666)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 yield descriptor, None
@@ -332,7 +334,9 @@ def append_line(path: Path, line: str, *, once: bool = False, durable: bool = Tr
                 file.seek(0)
                 if any(known.rstrip(b"\n") == content for known in file):
                     return
-        torn = size is not None and size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        torn = (
+            size is not None and size > 0 and descriptors.read_at(descriptor, 1, size - 1) != b"\n"
+        )
         _write(descriptor, b"\n" * torn + content + b"\n")
         if durable and size is not None:
             os.fsync(descriptor)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable
 from typing import Protocol
+
+
+def after_fork_in_child(
+    function: Callable[[], object], before: Callable[[], object] | None = None
+) -> None:
+    """Calls `function` in each forked child, and `before` in its parent; Windows has no forks."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=before or (lambda: None), after_in_child=function)
 
 
 class Owner(Protocol):
@@ -31,4 +40,4 @@ def _after_fork_in_child() -> None:
     _owners.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+after_fork_in_child(_after_fork_in_child)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections.abc import Callable
 
 from tqdm import tqdm
 
 from cule import translation
+from cule.processes.forks import after_fork_in_child
 from cule.rom import Game
 
 # The arguments of translation.translate.
@@ -108,4 +108,4 @@ def _after_fork_in_child() -> None:
     _being_made.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+after_fork_in_child(_after_fork_in_child)

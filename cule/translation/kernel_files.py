@@ -23,6 +23,7 @@ import numpy as np
 from cule import _core
 from cule.console import rom_of
 from cule.devices import driver, nvrtc
+from cule.disk import descriptors
 from cule.disk.cache import cache_folder
 from cule.disk.sealed import Kind
 from cule.errors import InvalidValue
@@ -113,12 +114,12 @@ def check_shared(folder: Path) -> int:
         owner = folder.stat().st_uid
         for one in (folder, *folder.parents):
             about = one.stat()
-            shared = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            shared = descriptors.is_shared(about, stat.S_IWGRP | stat.S_IWOTH)
             if one == folder and not stat.S_ISDIR(about.st_mode):
                 raise InvalidValue(f"{wanted}, got {folder}, which is none")
             # In a folder such as /tmp users cannot replace each other's files.
             if (shared and not (about.st_mode & stat.S_ISVTX and one != folder)) or (
-                about.st_uid not in (0, os.geteuid(), owner)
+                about.st_uid not in (0, descriptors.user(), owner)
             ):
                 raise InvalidValue(
                     f"{wanted} that only its owner can change, got {folder}, in which other users "

@@ -32,7 +32,7 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         NONE,
     ),
     "docs/install.md": (
-        "+17 64 90 525 580",
+        "+17 11 64 90 525 580",
         [
             "except 11.0", "(tested: 13.0); 12.8", "to two minutes for",
             "for 7.5, 8.0, 8.6, 8.9, 9.0, 10.0 and 12.0", "for 8.6 also", "on 8.7 and 8.9. There",
@@ -41,8 +41,12 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         NONE,
     ),
     "docs/release.md": (
-        "12 104",
-        ["files of up to 100 MB", "take 13 MB for one architecture", "capability 9.0, NVRTC 13.0"],
+        "10 11 12 104",
+        [
+            "files of up to 100 MB", "take 13 MB for one architecture",
+            "capability 9.0, NVRTC 13.0",
+            "| 1.7 | in a fresh", "| 1.6 | under QEMU", "| 1.7 | under Wine", "| 1.6 | nothing"
+        ],
         NONE,
     ),
     "docs/scaling.md": (

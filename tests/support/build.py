@@ -6,7 +6,6 @@ digest of everything that it is made from.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -20,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pybind11
+from filelock import FileLock
 
 TESTS = Path(__file__).resolve().parents[1]
 CSRC = TESTS.parent / "csrc"
@@ -28,7 +28,7 @@ FLAGS = (
     "-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-Wall", "-Wno-psabi",
     f"-I{CSRC}",
 )  # fmt: skip
-SHARED = ("-fPIC", "-fvisibility=hidden")
+SHARED = ("-fvisibility=hidden",) if sys.platform == "win32" else ("-fPIC", "-fvisibility=hidden")
 # The core's assumptions (CULE_ASSUME, CULE_CHECK) are checked: a process ends if one is false.
 CHECKED = ("-DCULE_CHECK_ASSUMPTIONS",)
 SANITIZED = (
@@ -83,8 +83,8 @@ def build(
     """
     command = [*compiler(), *FLAGS, *compile_flags]
     target = folder / f"{name}_{_digest([*command, *link_flags], sources)}{suffix}"
-    with open(folder / f"{name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # pytest-xdist's workers: one compiles, the others wait
+    # pytest-xdist's workers: one compiles, the others wait
+    with FileLock(folder / f"{name}.lock"):
         if target.exists():
             return target
         for old in folder.glob(f"{name}_*"):
@@ -110,7 +110,12 @@ def build_module(
 ) -> ModuleType:
     """The Python extension module `name`, whose PYBIND11_MODULE is in one of the `sources`."""
     includes = [f"-I{path}" for path in (pybind11.get_include(), sysconfig.get_paths()["include"])]
-    undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    undefined: list[str] = []
+    if sys.platform == "darwin":
+        undefined = ["-undefined", "dynamic_lookup"]
+    elif sys.platform == "win32":
+        library = "python{}{}.lib".format(*sys.version_info)
+        undefined = [str(Path(sys.base_prefix, "libs", library))]
     path = build(
         name,
         sources,
