@@ -2,7 +2,9 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <vector>
 
 #include "../chips/pixel_view.h"
@@ -51,6 +53,22 @@ struct MaskView {
   }
 };
 
+// A GPU finds boxes apart from drawing, and looks again only at other scanlines than a CPU does.
+void expect_same_boxes(const Batch& batch, const Recording& recording) {
+  SeeingRoom room;
+  const uint32_t frames = batch.traces[0].frames;
+  for (uint32_t frame = frames < 2 ? 0 : frames - 2; frame < frames; ++frame) {
+    const FrameBoxes boxes = boxes_of_frame(batch, 0, frame);
+    const int numbers = (boxes.count() + 1) * kObjectFields;
+    const std::vector<int16_t> found(boxes.rows, boxes.rows + numbers);
+    see_frame(batch, 0, recording, frame, room);
+    // Of row 0 there are two numbers.
+    if (found[0] != boxes.rows[0] || found[1] != boxes.rows[1] ||
+        !std::equal(found.begin() + kObjectFields, found.end(), boxes.rows + kObjectFields))
+      throw std::runtime_error("expected the boxes that were found beside drawing");
+  }
+}
+
 py::array_t<uint16_t> play_and_see(uintptr_t address, bool wide) {
   Batch batch;
   std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
@@ -78,6 +96,7 @@ py::array_t<uint16_t> play_and_see(uintptr_t address, bool wide) {
   store_step_end(batch, 0, trail.starts);
   if (wide) draw_frames<Pixels32>(batch, 0, recording);
   else draw_frames<Pixels16>(batch, 0, recording);
+  expect_same_boxes(batch, recording);
   list_objects(batch, 0, OneLane{});
   const auto frames = static_cast<py::ssize_t>(view.pixels.size() / kFramePixels) - 1;
   const std::vector<py::ssize_t> shape{frames, Pictures::kRows, kNumTiaObjects, kLinePixels};

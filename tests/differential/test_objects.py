@@ -130,7 +130,8 @@ def make_engine(name: str, settings: tuple[int, ...], frameskip: int) -> Engine:
     few(
         itertools.product(GAMES, SETTINGS),
         [("pong", SETTINGS[0]), ("asteroids", SETTINGS[1]), ("air_raid", SETTINGS[2]),
-         ("tic_tac_toe_3d", SETTINGS[0]), ("space_invaders", SETTINGS[1])],
+         ("tic_tac_toe_3d", SETTINGS[0]), ("space_invaders", SETTINGS[1]),
+         ("ms_pacman", SETTINGS[1])],
     ),
 )  # fmt: skip
 def test_boxes_are_components(name: str, settings: tuple[int, ...], module: ModuleType) -> None:

@@ -167,15 +167,25 @@ class BoxFinder {
     const int from = settings_[kCutFrom], pitch = settings_[kCutPitch];
     return pitch != 0 && line >= from && line <= settings_[kCutTo] && (line - from) % pitch == 0;
   }
-  // The runs of the line above, in new boxes.
+  // The runs of the line above, in new boxes, in the order in which `piece` finds them.
   CULE_COLD void begin_again(int line) {
-    const int above = line_, count = num_runs_;
+    int count = 0;
+    for (int i = 0; i < num_runs_; ++i) {
+      const Run run = runs_[i];
+      if (run.line != line_) continue;
+      int at = count++;
+      for (; at > 0 && is_found_before(run, runs_[at - 1]); --at) runs_[at] = runs_[at - 1];
+      runs_[at] = run;
+    }
     line_ = line;
     num_runs_ = 0;
     for (int i = 0; i < count; ++i) {
       const Run run = runs_[i];
-      if (run.line == above) add_run(run.object, run.color, run.begin, run.end);
+      add_run(run.object, run.color, run.begin, run.end);
     }
+  }
+  static CULE_INLINE bool is_found_before(const Run& run, const Run& other) {
+    return run.object != other.object ? run.object < other.object : run.begin < other.begin;
   }
   CULE_INLINE void go_on(Run& run, int line) {
     run.line = static_cast<int16_t>(line);
