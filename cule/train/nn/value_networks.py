@@ -137,7 +137,8 @@ def make_trunk(
     """
     if model == "nature":
         whole, features = nature_features(width)
-        trunk = Layers(*whole[:-2])  # without the linear layer, and its ReLU
+        # Without the linear layer and its ReLU.
+        trunk: nn.Sequential = Layers(*list(whole)[:-2])
         return trunk, max(1, round(64 * width)) * NATURE_SIDE**2, features
     if model != "impala":
         raise InvalidValue(f"expected model to be nature or impala, got {model!r}")
