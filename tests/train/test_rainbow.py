@@ -299,8 +299,8 @@ def test_algorithm_learns_what_pays(name):
     (rainbow, {"model": "lstm"}, "model to be nature or impala, got lstm"),
     (rainbow, {"munchausen": True, "quantiles": "iqn"}, "munchausen without double"),
     (btr, {"quantiles": "c51"}, "munchausen with quantiles iqn or none, got c51"),
-    (btr, {"memory": 100}, r"memory and first_update to be at least 6 steps of all envs \(96\), "
-     "got 100 and 160"),
+    (btr, {"memory": 95}, r"memory and first_update to be at least 6 steps of all envs \(96\), "
+     "got 95 and 160"),
     (rainbow, {"limits": (1.0, 1.0)}, r"limits to be two rising numbers, got \(1.0, 1.0\)"),
     (rainbow, {"atoms": 1}, "atoms to be at least 2, got 1"),
 ])  # fmt: skip
