@@ -40,7 +40,8 @@ def figures() -> Iterator[Said]:
     assert args.updates_at_once * 4 == args.num_envs
     # Frames of the paper: four in a step, and four steps for an update.
     yield said(
-        "the paper's {:,} and {:,} frames are {:,} transitions before the first update, and {:,} updates between two copies",
+        "the paper's {:,} and {:,} frames are {:,} transitions before the first update, and {:,} "
+        "updates between two copies",
         args.first_update * 4, args.target_every * 16, args.first_update, args.target_every,
     )  # fmt: skip
     assert both[1].noise_alone_from * 2 == both[1].total_frames

@@ -145,9 +145,10 @@ def test_spectral_norm_is_that_of_a_loop_by_hand():
         left = matrix @ right
         left = left / left.norm().clamp(min=1e-12)
         assert torch.equal(layer.left, left) and not torch.equal(before, left)
-    right = matrix.T @ left
-    sigma = left @ (matrix @ (right / right.norm().clamp(min=1e-12)))
+    sigma = (matrix.T @ left).norm()
     assert torch.equal(layer.sigma(), sigma)
+    right = (matrix.T @ left) / sigma
+    assert float(left @ matrix @ right) == pytest.approx(float(sigma))
     images = torch.randn(2, 4, 5, 5)
     wanted = functional.conv2d(images, layer.weight / sigma, layer.bias, padding=1)
     assert torch.equal(layer(images), wanted)

@@ -77,7 +77,8 @@ class SpectralConv(nn.Conv2d):
     The matrix W is (out_channels, everything else). The singular value is estimated by power
     iteration (Miyato et al., 2018, algorithm 1): v = W^T u and u = W v, both scaled to length 1,
     and sigma = u^T W v, of whose gradient u and v are constant. u is kept from update to update, in
-    the buffer `left`, and only `power_iteration` changes it; v follows from u and W.
+    the buffer `left`, and only `power_iteration` changes it. v follows from u and W, so that sigma
+    is the length of W^T u, which has the same gradient, u v^T.
     """
 
     left: torch.Tensor
@@ -104,10 +105,7 @@ class SpectralConv(nn.Conv2d):
     def sigma(self) -> torch.Tensor:
         """The estimate of the largest singular value, () float32."""
         with torch.autocast(self.weight.device.type, enabled=False):
-            matrix = self._matrix()
-            with torch.no_grad():
-                right = functional.normalize(matrix.T @ self.left, dim=0)
-            return self.left @ (matrix @ right)
+            return (self._matrix().T @ self.left).norm()
 
     def _conv_forward(
         self, values: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
