@@ -33,7 +33,7 @@ def check_parts(args: Args) -> None:
     _check_numbers(args)
     needs = {
         "prioritized": (args.prioritized, ("alpha", "first_beta")),
-        "quantiles c51": (args.quantiles == "c51", ("atoms", "limits")),
+        "quantiles c51": (args.quantiles == "c51", ("atoms", "lowest_atom", "highest_atom")),
         "quantiles iqn": (args.quantiles == "iqn", ("taus", "target_taus", "acting_taus")),
         "munchausen": (args.munchausen, ("munchausen_alpha", "temperature", "least_log")),
         "noisy": (args.noisy, ("sigma", "noise_alone_from")),
@@ -63,8 +63,11 @@ def _check_numbers(args: Args) -> None:
     at_least(0, args, "noise_alone_from", "sigma", "pool")
     within(0, 1, args, "first_epsilon", "last_epsilon", "alpha", "first_beta", "munchausen_alpha")
     above(0, args, "temperature")
-    if not args.limits[0] < args.limits[1]:
-        raise InvalidValue(f"expected limits to be two rising numbers, got {args.limits}")
+    if not args.lowest_atom < args.highest_atom:
+        raise InvalidValue(
+            f"expected lowest_atom to be below highest_atom, got {args.lowest_atom} and "
+            f"{args.highest_atom}"
+        )
     steps = STACK - 1 + args.n_step
     assert args.num_envs is not None and args.memory is not None
     least = steps * args.num_envs

@@ -59,6 +59,9 @@ class Args(train.Args):
     """the optimizer's epsilon"""
     max_grad_norm: float | None = None
     """gradients with a larger norm are scaled down to this; None: none are"""
+    log_every: int = 200
+    """phases of learning between two lines of the log; the host waits for the device only
+    for these"""
 
     double: bool = True
     """the learning network chooses the next action, the target network values it"""
@@ -77,8 +80,10 @@ class Args(train.Args):
     """distributions of returns: c51: of fixed atoms; iqn: quantiles; none: values alone"""
     atoms: int = 51
     """with c51: how many"""
-    limits: tuple[float, float] = (-10.0, 10.0)
-    """with c51: the lowest and the highest atom"""
+    lowest_atom: float = -10.0
+    """with c51: the lowest return that an atom stands for"""
+    highest_atom: float = 10.0
+    """with c51: the highest"""
     taus: int = 8
     """with iqn: quantiles that learn"""
     target_taus: int = 8
@@ -136,9 +141,9 @@ class Rainbow(train.Algorithm[Args]):
     def networks(self, num_actions):
         a = self.args
         net = ValueNetwork(
-            num_actions, a.model, a.width, quantiles=a.quantiles, atoms=a.atoms, limits=a.limits,
-            fractions=a.acting_taus, dueling=a.dueling, sigma=a.sigma if a.noisy else None,
-            pool=a.pool, spectral_norm=a.spectral_norm,
+            num_actions, a.model, a.width, quantiles=a.quantiles, atoms=a.atoms,
+            limits=(a.lowest_atom, a.highest_atom), fractions=a.acting_taus, dueling=a.dueling,
+            sigma=a.sigma if a.noisy else None, pool=a.pool, spectral_norm=a.spectral_norm,
         )  # fmt: skip
         return {"q": net, "target": train.Copy(of="q", every=a.target_every)}
 

@@ -16,15 +16,11 @@ from training_runs import assert_same, saved, without_times
 
 from cule import train
 from examples.ppo import ppo
-from examples.rainbow import btr, rainbow
 from examples.reinforce import reinforce
 from examples.self_play import train as self_play
 
-SAMPLED = {"memory": 1600, "first_update": 160, "minibatch_size": 32, "updates_at_once": 1}
 KILLED = PROGRAMS | {
     "n-step": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8, "n_step": 2}),
-    "Rainbow": (rainbow.Rainbow, rainbow.Args, SAMPLED),
-    "BTR": (btr.BTR, btr.Args, SAMPLED),
     "LSTM": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 16, "model": "lstm"}),
 }
 TWO_PLAYERS = {"game": "pong", "width": 0.1, "num_steps": 8, "minibatch_size": 16}

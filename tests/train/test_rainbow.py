@@ -301,7 +301,7 @@ def test_algorithm_learns_what_pays(name):
     (btr, {"quantiles": "c51"}, "munchausen with quantiles iqn or none, got c51"),
     (btr, {"memory": 95}, r"memory and first_update to be at least 6 steps of all envs \(96\), "
      "got 95 and 160"),
-    (rainbow, {"limits": (1.0, 1.0)}, r"limits to be two rising numbers, got \(1.0, 1.0\)"),
+    (rainbow, {"lowest_atom": 11.0}, "lowest_atom to be below highest_atom, got 11.0 and 10.0"),
     (rainbow, {"atoms": 1}, "atoms to be at least 2, got 1"),
 ])  # fmt: skip
 def test_settings_without_effect_are_refused(program, changes, message):
