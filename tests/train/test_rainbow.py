@@ -138,7 +138,7 @@ def test_iqn_learns_from_the_quantiles_of_the_best_action(double, monkeypatch):
     algorithm, nets, batch = case(
         monkeypatch, **IQN, double=double, taus=3, target_taus=5, acting_taus=7, prioritized=False
     )
-    loss = float(algorithm.loss(nets, batch)["loss"])
+    loss = float(algorithm.loss(nets, batch)["loss"].detach())
     online, after = nets.q.noted[-1], nets.target.noted[0]
     chooser = (nets.q if double else nets.target).noted[-2 if double else -1]
     assert [c.taus.shape[1] for c in (online, after, chooser)] == [3, 5, 7]
