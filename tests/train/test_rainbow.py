@@ -158,7 +158,8 @@ def test_iqn_learns_from_the_quantiles_of_the_best_action(double, monkeypatch):
 @pytest.mark.parametrize("quantiles", ["none", "iqn"])
 def test_munchausens_target_is_its_formula(quantiles, monkeypatch):
     algorithm, nets, batch = case(monkeypatch, quantiles=quantiles, **SOFT, temperature=0.5)
-    found, _ = algorithm.target(nets, batch)
+    with torch.no_grad():
+        found, _ = algorithm.target(nets, batch)
     after, before = nets.target.noted
     assert after.seen is batch.next_observations and before.seen is batch.observations
     assert not nets.q.noted
