@@ -12,6 +12,8 @@ from cule.programs.directory import PROGRAMS
 ALGORITHMS = {
     "examples.a2c_vtrace.train": "A2C with V-trace: the most frames a second",
     "examples.dqn.dqn": "DQN with n-step targets and a replay memory",
+    "examples.rainbow.rainbow": "Rainbow: DQN with six parts, each a setting",
+    "examples.rainbow.btr": "BTR: Rainbow with IQN, Munchausen and the IMPALA ResNet",
     "examples.ppo.ppo": "PPO: the one to begin with",
     "examples.pqn.pqn": "PQN: Q-learning without a replay memory",
     "examples.reinforce.reinforce": "REINFORCE: the shortest program, to learn from",

@@ -34,8 +34,9 @@ NAVIGATION = {
     "How to": [
         "docs/install.md", "docs/migrating.md", "docs/jax.md", "docs/scaling.md",
         "docs/profiling.md", "docs/atari57.md", "docs/troubleshooting.md",
-        "examples/ppo/README.md", "examples/dqn/README.md", "examples/a2c_vtrace/README.md",
-        "examples/self_play/README.md", "examples/jax_ppo/README.md",
+        "examples/ppo/README.md", "examples/dqn/README.md", "examples/rainbow/README.md",
+        "examples/a2c_vtrace/README.md", "examples/self_play/README.md",
+        "examples/jax_ppo/README.md",
     ],
     "How it works": [
         "docs/how-it-works.md", "docs/benchmarks.md", "docs/findings.md",

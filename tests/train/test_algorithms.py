@@ -18,12 +18,14 @@ from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
 from examples.ppo import ppo
 from examples.pqn import pqn
+from examples.rainbow import btr, rainbow
 from examples.reinforce import reinforce
 from tests.support.marks import few
 
 CPU = torch.device("cpu")
 TINY = {"device": "cpu", "width": 0.1, "num_threads": 1}
 QUIET = {**TINY, "progress": False, "plot": False, "logger": "none", "eval_episodes": 0}
+SAMPLED = {"memory": 1600, "first_update": 160, "minibatch_size": 16, "updates_at_once": 1}
 PROGRAMS = {
     "A2C+V-trace": (a2c.A2C, a2c.Args, {"num_batches": 2, "num_steps": 4, "warmup_steps": 0}),
     "PPO": (ppo.PPO, ppo.Args, {"num_steps": 8, "minibatch_size": 32}),
@@ -40,6 +42,8 @@ PROGRAMS = {
             "prioritized": True,
         },
     ),
+    "Rainbow": (rainbow.Rainbow, rainbow.Args, SAMPLED),
+    "BTR": (btr.BTR, btr.Args, SAMPLED),
     "PQN": (pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 32}),
     "Reinforce": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8}),
 }

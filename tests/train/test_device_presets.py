@@ -20,11 +20,12 @@ from examples.a2c_vtrace import train as a2c
 from examples.dqn import dqn
 from examples.ppo import ppo
 from examples.pqn import pqn
+from examples.rainbow import btr, rainbow
 from examples.reinforce import reinforce
 from tests.support.marks import few
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
-ALL = [a2c.Args, ppo.Args, dqn.Args, pqn.Args, reinforce.Args]
+ALL = [a2c.Args, ppo.Args, dqn.Args, pqn.Args, reinforce.Args, rainbow.Args, btr.Args]
 TINY = {"device": "cpu", "width": 0.1, "num_threads": 1}
 PROGRAMS = {
     "a2c_vtrace": (a2c.A2C, a2c.Args, {"warmup_steps": 30}),
@@ -32,6 +33,8 @@ PROGRAMS = {
     "dqn": (dqn.DQN, dqn.Args, {"first_update": 600}),
     "pqn": (pqn.PQN, pqn.Args, {}),
     "reinforce": (reinforce.Reinforce, reinforce.Args, {}),
+    "rainbow": (rainbow.Rainbow, rainbow.Args, {"first_update": 600}),
+    "btr": (btr.BTR, btr.Args, {"first_update": 600}),
 }
 
 
@@ -105,7 +108,7 @@ def test_training_says_at_once_what_it_does(program, tmp_path, monkeypatch, caps
     monkeypatch.setattr(progress.Progress, "reach", watched)
     few = dataclasses.replace(args, num_envs=20 if program == "a2c_vtrace" else 16)
     row = train.train(algorithm, few)
-    before = "warming up" if program in ("a2c_vtrace", "dqn") else ""
+    before = "warming up" if program in ("a2c_vtrace", "dqn", "rainbow", "btr") else ""
     assert seen[0] == (4 * row["num_envs"], before)
     assert seen[-1] == (row["frames"], "")
     assert f"pong, {before}" in capsys.readouterr().err or not before

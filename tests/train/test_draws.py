@@ -57,6 +57,21 @@ def test_numbers_are_distributed_as_they_should_be():
     assert len(counts) == 7 and (counts - 1e5 / 7).abs().max() < 5 * (1e5 / 7) ** 0.5
 
 
+def test_several_numbers_of_an_env_are_its_own():
+    with draws.keyed(3, 0, STEP):
+        whole = draws.uniforms(torch.empty(5, 9))
+        again = draws.uniforms(torch.empty(5, 9))
+    with draws.keyed(3, 2, STEP):
+        part = draws.uniforms(torch.empty(2, 9))
+    assert torch.equal(part, whole[2:4]) and whole.shape == (5, 9)
+    assert len(torch.cat([whole, again]).unique()) == 90
+    assert whole.min() > 0 and whole.max() < 1
+    torch.manual_seed(0)
+    without = draws.uniforms(torch.empty(5, 9))
+    torch.manual_seed(0)
+    assert torch.equal(without, torch.rand(5, 9))
+
+
 def test_without_a_key_torchs_generator_draws():
     torch.manual_seed(0)
     first = draws.uniform(CHANCES), draws.integers(CHANCES, 9), draws.exponential(CHANCES)

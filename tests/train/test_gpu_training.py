@@ -24,6 +24,7 @@ from examples.a2c_vtrace.train import A2C, Args
 from examples.dqn import dqn
 from examples.ppo import ppo
 from examples.pqn import pqn
+from examples.rainbow import btr, rainbow
 from examples.reinforce import reinforce
 
 pytestmark = pytest.mark.gpu
@@ -192,6 +193,11 @@ ALL = {
         pqn.PQN, pqn.Args, {"num_steps": 8, "minibatch_size": 128, "model": "lstm"}, 2 * 4,
     ),
     "reinforce": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8}, 1),
+    "rainbow": (
+        rainbow.Rainbow, rainbow.Args, {"memory": 6400, "first_update": 640, "target_every": 7},
+        None,
+    ),
+    "btr": (btr.BTR, btr.Args, {"memory": 6400, "first_update": 640, "target_every": 7}, None),
     "n-step": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8, "n_step": 2}, 1),
 }  # fmt: skip
 

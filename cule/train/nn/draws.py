@@ -129,6 +129,13 @@ def uniform(like: torch.Tensor) -> torch.Tensor:
     return _drawn(_current, "uniform", (len(like), 1))[:, 0]
 
 
+def uniforms(like: torch.Tensor) -> torch.Tensor:
+    """Several numbers between 0 and 1 for each env, as `like`: (envs, each) float32."""
+    if _current is None:
+        return torch.rand_like(like)
+    return _drawn(_current, "uniform", (like.shape[0], like.shape[1]))
+
+
 def normal(like: torch.Tensor) -> torch.Tensor:
     """Normal variables of mean 0 and deviation 1, as `like`: (envs,) or (envs, each) float32.
 

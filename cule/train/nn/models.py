@@ -152,14 +152,14 @@ def nature_features(width: float, *, layer_norm: bool = False) -> tuple[nn.Seque
 
 
 class Residual(nn.Module):
-    """x plus two convolutions of it."""
+    """x plus two convolutions of it, of a kind of convolution."""
 
-    def __init__(self, channels: int):
+    def __init__(self, channels: int, kind: type[nn.Conv2d] = nn.Conv2d):
         super().__init__()
         self.layers = Layers(
-            nn.ReLU(), initialised(nn.Conv2d(channels, channels, 3, padding=1)),
+            nn.ReLU(), initialised(kind(channels, channels, 3, padding=1)),
             nn.ReLU(inplace=True),
-            initialised(nn.Conv2d(channels, channels, 3, padding=1), gain=0.1),
+            initialised(kind(channels, channels, 3, padding=1), gain=0.1),
         )  # fmt: skip
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -167,22 +167,36 @@ class Residual(nn.Module):
         return images + self.layers(images)
 
 
-def impala_features(width: float) -> tuple[nn.Sequential, int]:
-    """The IMPALA ResNet's layers up to its features, and their number: 256 times `width`."""
+def impala_blocks(
+    width: float, residual: type[nn.Conv2d] = nn.Conv2d
+) -> tuple[list[nn.Module], int]:
+    """The IMPALA ResNet's blocks, which end in images of 11x11, and their channels.
+
+    Args:
+        width: multiplies the channels.
+        residual: the kind of the convolutions of residual layers.
+    """
     layers: list[nn.Module] = []
-    before, features = 4, max(1, round(256 * width))
+    before = 4
     for channels in (max(1, round(channels * width)) for channels in (16, 32, 32)):
         kind = nn.Conv2d if layers else PixelConv
         layers += [
             initialised(kind(before, channels, 3, padding=1)),
             nn.MaxPool2d(3, stride=2, padding=1),
         ]
-        layers += [Residual(channels), Residual(channels)]
+        layers += [Residual(channels, residual), Residual(channels, residual)]
         before = channels
+    return layers, before
+
+
+def impala_features(width: float) -> tuple[nn.Sequential, int]:
+    """The IMPALA ResNet's layers up to its features, and their number: 256 times `width`."""
+    layers, channels = impala_blocks(width)
+    features = max(1, round(256 * width))
     layers += [
         nn.ReLU(),
         nn.Flatten(),
-        initialised(nn.Linear(before * 11 * 11, features)),
+        initialised(nn.Linear(channels * 11 * 11, features)),
         nn.ReLU(inplace=True),
     ]
     return nn.Sequential(*layers), features

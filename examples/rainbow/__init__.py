@@ -1,0 +1,1 @@
+"""Rainbow, and BTR's parts: see rainbow.py and btr.py."""
