@@ -105,6 +105,7 @@ class Batch:
     own_seeds: bool
     picture_bytes: int
     pool_size: int
+    pooled_frames: int
     power_on_count: int
     record_env_stride: int
     record_word_stride: int

@@ -184,7 +184,7 @@ WRONG_OPTIONS = [
     ({"device": ["cpu"]}, ValueError, "expected a device such as"),
     ({"device": "meta"}, ValueError, "expected device 'cpu' or 'cuda', got 'meta'"),
     ({"grayscale": "no"}, TypeError, "grayscale to be True or False, got 'no'"),
-    ({"maxpool": 2}, TypeError, "maxpool to be True or False, got 2"),
+    ({"maxpool": 1}, ValueError, "maxpool to be at least 2, got 1"),
     ({"continuous": None}, TypeError, "continuous to be True or False, got None"),
     ({"full_action_space": "yes"}, TypeError, "full_action_space to be True or False, got 'yes'"),
     ({"episodic_life": 1}, TypeError, "episodic_life to be True or False, got 1"),
