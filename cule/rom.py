@@ -130,6 +130,17 @@ def _closest(text: str) -> list[str]:
     return list(dict.fromkeys(known[spelling].name for spelling in starts + alike))[:3]
 
 
+def _spelling_of(name: str) -> str:
+    if not isinstance(name, str):
+        raise InvalidType(f"expected the name of a game, such as 'pong', got {shown(name)}")
+    return take_apart(name).game
+
+
+def _players_of(spelling: str) -> list[int]:
+    """For how many players there is a game of this spelling, the fewest first."""
+    return [count for count in PLAYERS if spelling in _games_by_spelling(count)]
+
+
 def find_game(name: str, num_players: int = 1) -> Game:
     """The game that `name` means; case and punctuation do not matter.
 
@@ -146,14 +157,11 @@ def find_game(name: str, num_players: int = 1) -> Game:
         ValueError: if there is no such game, which names the closest ones, or it is not for so many
             players.
     """
-    if not isinstance(name, str):
-        raise InvalidType(f"expected the name of a game, such as 'pong', got {shown(name)}")
-    spelling = take_apart(name).game
+    spelling = _spelling_of(name)
     found = _games_by_spelling(num_players).get(spelling)
     if found:
         return found
-    others = [n for n in PLAYERS if spelling in _games_by_spelling(n)]
-    if others:
+    if others := _players_of(spelling):
         listed = " or ".join(map(str, others))
         raise InvalidValue(
             f"expected num_players={listed}, which {shown(name)} is for, got {num_players}"
@@ -171,12 +179,7 @@ def find_cartridge(name: str) -> Game:
     Raises:
         TypeError, ValueError: as find_game's.
     """
-    if isinstance(name, str):
-        spelling = take_apart(name).game
-        for num_players in PLAYERS:
-            if found := _games_by_spelling(num_players).get(spelling):
-                return found
-    return find_game(name)
+    return find_game(name, *_players_of(_spelling_of(name))[:1])
 
 
 def game_in_words(words: str) -> Game:

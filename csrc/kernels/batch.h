@@ -28,7 +28,10 @@ struct StepOptions {
   AutoresetMode autoreset;
 };
 
-// Whether observations are the maximum of more than two frames.
+// Whether the observation of a step is the maximum of two frames or more, or of more than two.
+CULE_INLINE bool pools_frames(const StepOptions& options) {
+  return options.frameskip >= 2 && options.maxpool;
+}
 CULE_INLINE bool pools_several(const StepOptions& options) {
   return options.maxpool && options.pooled_frames > 2;
 }

@@ -29,11 +29,6 @@ struct EpisodeBegun {
   bool last_two;  // the first observation is the maximum of the last two frames
 };
 
-// Whether the observation of a step is the maximum of two frames.
-CULE_INLINE bool pools_last_two(const StepOptions& options) {
-  return options.frameskip >= 2 && options.maxpool;
-}
-
 // The least number that is drawn for the no-ops; the greatest is one below noop_max.
 CULE_INLINE int least_noops(const StepOptions& options) {
   return start_of(options) == EpisodeStart::kBaselines && options.noop_max > 1;
@@ -125,7 +120,7 @@ struct BaselinesStart {
 
   // MaxAndSkipEnv.step. Returns whether the game goes on.
   CULE_HD bool hold(uint32_t action) {
-    begun.last_two = pools_last_two(options);
+    begun.last_two = pools_frames(options);
     for (int i = 0; i < options.frameskip; ++i) {
       session.act(action);
       ++session.env.elapsed_frames;

@@ -46,7 +46,7 @@ struct FramesPlayed {
 // If more than two frames are pooled, they are drawn one by one, as frames that share a picture.
 CULE_INLINE ObservationPlan plan_observation(const StepOptions& options, const FramesPlayed& frames,
                                              int32_t done, bool stopped, uint32_t front) {
-  const bool pools = options.frameskip >= 2 && options.maxpool, several = pools_several(options);
+  const bool pools = pools_frames(options), several = pools_several(options);
   NewFrame made_of =
       pools && (several || !frames.last_two_alike) ? NewFrame::kLastTwo : NewFrame::kLast;
   if (stopped) {

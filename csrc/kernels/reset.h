@@ -169,7 +169,7 @@ CULE_HD inline size_t restart_record(const Batch& batch, size_t env, int64_t see
   const size_t slot = choose_pool_slot(batch, env, state);
   ++state.resets;
   const bool last_two = start_of(batch.options) == EpisodeStart::kBaselines &&
-                        buttons_of(batch, env).fire && pools_last_two(batch.options);
+                        buttons_of(batch, env).fire && pools_frames(batch.options);
   finish_restart(batch, env, copy_record_from(batch, env, batch.pool, slot, state),
                  {true, last_two});
   return slot;

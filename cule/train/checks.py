@@ -144,6 +144,25 @@ def above(limit: float, args: Any, *names: str) -> None:
             raise InvalidValue(f"expected {name} to be above {limit}, got {getattr(args, name)}")
 
 
+def holds_steps(stack: int, args: Any) -> None:
+    """Checks that a replay memory holds a transition of each env, and learning waits for them.
+
+    Args:
+        stack: frames of an observation.
+        args: settings with num_envs, memory, first_update and n_step.
+
+    Raises:
+        ValueError: it does not.
+    """
+    steps = stack - 1 + args.n_step
+    least = steps * args.num_envs
+    if args.memory < least or args.first_update < least:
+        raise InvalidValue(
+            f"expected memory and first_update to be at least {steps} steps of all envs "
+            f"({least}), got {args.memory} and {args.first_update}"
+        )
+
+
 @contextmanager
 def wanted_package(name: str) -> Iterator[None]:
     """Turns a missing package, which a block imports, into a sentence.

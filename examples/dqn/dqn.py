@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from cule import train
 from cule.errors import InvalidValue
-from cule.train.checks import at_least, within
+from cule.train.checks import at_least, holds_steps, within
 from cule.train.envs.emulator import STACK
 from cule.train.nn import draws
 from cule.train.nn.models import QNetwork
@@ -83,13 +83,7 @@ class Args(train.Args):
                  "epsilon_frames")  # fmt: skip
         within(0, 1, self, "first_epsilon", "last_epsilon", "alpha", "first_beta")
         at_least(1, self, "n_step")
-        steps = STACK - 1 + self.n_step
-        least = steps * self.num_envs
-        if self.memory < least or self.first_update < least:
-            raise InvalidValue(
-                f"expected memory and first_update to be at least {steps} steps of all envs "
-                f"({least}), got {self.memory} and {self.first_update}"
-            )
+        holds_steps(STACK, self)
         for name in ("alpha", "first_beta"):
             if not self.prioritized and getattr(self, name) != getattr(Args, name):
                 raise InvalidValue(f"expected {name} with prioritized, got it without")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cule.errors import InvalidValue
-from cule.train.checks import above, at_least, within
+from cule.train.checks import above, at_least, holds_steps, within
 from cule.train.envs.emulator import STACK
 
 if TYPE_CHECKING:
@@ -68,11 +68,4 @@ def _check_numbers(args: Args) -> None:
             f"expected lowest_atom to be below highest_atom, got {args.lowest_atom} and "
             f"{args.highest_atom}"
         )
-    steps = STACK - 1 + args.n_step
-    assert args.num_envs is not None and args.memory is not None
-    least = steps * args.num_envs
-    if args.memory < least or args.first_update < least:
-        raise InvalidValue(
-            f"expected memory and first_update to be at least {steps} steps of all envs "
-            f"({least}), got {args.memory} and {args.first_update}"
-        )
+    holds_steps(STACK, args)

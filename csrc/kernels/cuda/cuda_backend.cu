@@ -272,7 +272,7 @@ class CudaBackend final : public Backend {
     void play() {
       return_spares(batch, stream);
       backend.play_frames(batch, stream);
-      pooling = batch.options.frameskip >= 2 && batch.options.maxpool;
+      pooling = pools_frames(batch.options);
       if (!pooling) return;
       backend.side_stream_.fork(stream, [&](cudaStream_t other) {
         const auto sized = [](auto channels, auto most) { return pool<channels, most>; };

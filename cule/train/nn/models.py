@@ -167,6 +167,10 @@ class Residual(nn.Module):
         return images + self.layers(images)
 
 
+# A side of the IMPALA ResNet's last images, in pixels.
+IMPALA_SIDE = 11
+
+
 def impala_blocks(
     width: float, residual: type[nn.Conv2d] = nn.Conv2d
 ) -> tuple[list[nn.Module], int]:
@@ -196,7 +200,7 @@ def impala_features(width: float) -> tuple[nn.Sequential, int]:
     layers += [
         nn.ReLU(),
         nn.Flatten(),
-        initialised(nn.Linear(channels * 11 * 11, features)),
+        initialised(nn.Linear(channels * IMPALA_SIDE**2, features)),
         nn.ReLU(inplace=True),
     ]
     return nn.Sequential(*layers), features

@@ -18,11 +18,11 @@ from torch import nn
 from torch.nn import functional
 
 from cule.errors import InvalidValue
-from cule.train.nn.models import Layers, impala_blocks, initialised, nature_features
+from cule.train.nn.models import IMPALA_SIDE, Layers, impala_blocks, initialised, nature_features
 
 Quantiles = Literal["none", "c51", "iqn"]
-# Images after the convolutions: pixels of a side.
-NATURE_SIDE, IMPALA_SIDE = 7, 11
+# A side of the Nature CNN's last images, in pixels.
+NATURE_SIDE = 7
 
 
 class NoisyLinear(nn.Module):
