@@ -57,8 +57,10 @@ class Frames:
     [("asteroids", 4, 4), ("space_invaders", 4, 3), ("pong", 3, 3), ("pitfall2", 6, 5),
      ("kangaroo", 4, 4)],
 )  # fmt: skip
-def test_frames_are_pooled(game: str, frameskip: int, pooled: int, grayscale: bool) -> None:
-    """Episodes are truncated after each number of frames of a step.
+def test_frames_are_pooled(
+    device: str, game: str, frameskip: int, pooled: int, grayscale: bool
+) -> None:
+    """The oracle plays on the CPU. Episodes are truncated after each number of frames of a step.
 
     In games whose frames the instruction limit cuts off, also ale-py's steps of two frames do not
     show the maximum of what its steps of one frame show; tests/differential has those.
@@ -67,7 +69,8 @@ def test_frames_are_pooled(game: str, frameskip: int, pooled: int, grayscale: bo
     for most in (41, 42, 43, 44):
         options = {**OPTIONS, "grayscale": grayscale, "max_num_frames_per_episode": most,
                    "reward_clipping": False}  # fmt: skip
-        env = cule.AtariEnv(game, 1, frameskip=frameskip, maxpool=pooled, **options)
+        on = {"device": device, "num_threads": 1 if device == "cpu" else 0}
+        env = cule.AtariEnv(game, 1, frameskip=frameskip, maxpool=pooled, **{**options, **on})
         two = cule.AtariEnv(game, 1, frameskip=frameskip, **options)
         oracle = Frames(game, frameskip, pooled, **options)
         np.testing.assert_array_equal(env.reset(seed=1)[0], oracle.reset(seed=1))
@@ -92,9 +95,11 @@ def test_two_frames_are_the_default() -> None:
     assert envs[0].engine.layout.bytes_per_env == envs[1].engine.layout.bytes_per_env
 
 
-def test_states_go_on() -> None:
+def test_states_go_on(device: str) -> None:
     """Also those of envs that pool two frames, which keep no pooled frame."""
-    options = {**OPTIONS, "max_num_frames_per_episode": 44}
+    threads = 1 if device == "cpu" else 0
+    options = {**OPTIONS, "device": device, "num_threads": threads,
+               "max_num_frames_per_episode": 44}  # fmt: skip
     env = cule.AtariEnv("asteroids", 1, maxpool=4, **options)
     env.reset(seed=0)
     for _ in range(9):
