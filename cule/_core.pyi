@@ -163,6 +163,7 @@ class Batch:
     order_ends: int
     order_clocks: int
     segments: int
+    runs: int
     heard: int
     actions: int
     strengths: int

@@ -2,8 +2,8 @@
 //
 // There are `kCount` of them, and `lane()` is the number of this one. At `sync()` each waits for
 // all others, and then sees what they wrote. At `ballot(condition)` each waits for all others, too,
-// and gets a bit for each lane whose condition is true; it does not make writes visible. Only the
-// threads of a warp have `ballot`.
+// and gets a bit for each lane whose condition is true; it does not make writes visible. The threads
+// of a block have no `ballot`.
 #pragma once
 
 #include "common/platform.h"
@@ -14,6 +14,7 @@ struct OneLane {
   static constexpr int kCount = 1;
   CULE_INLINE int lane() const { return 0; }
   CULE_INLINE void sync() const {}
+  CULE_INLINE uint32_t ballot(bool condition) const { return condition; }
 };
 
 }  // namespace cule

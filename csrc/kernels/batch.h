@@ -10,6 +10,7 @@
 #include "kernels/observe/plan.h"
 #include "kernels/patches.h"
 #include "tia/render/pictures.h"
+#include "tia/render/run_log.h"
 
 namespace cule {
 

@@ -87,6 +87,10 @@ struct Use {
   /* Where segments begin (tia_state.h). */                                                        \
   ARRAY(uint32_t, segments, kStep, use.on_gpu, segment_words(b.options), b.num_envs)               \
                                                                                                    \
+  /* The runs of each segment of the last two frames (tia/render/run_log.h). */                    \
+  ARRAY(uint32_t, runs, kStep, use.on_gpu && b.max_objects != 0, b.num_envs, kSeenFrames,          \
+        kSegments, kRunLogWords)                                                                   \
+                                                                                                   \
   /* For each frame of a step, what the program has left in the registers of sound (sound.h). */   \
   ARRAY(uint32_t, heard, kStep, use.envs && b.sound_frames != 0, b.sound_frames, b.num_envs)       \
                                                                                                    \

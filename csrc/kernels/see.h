@@ -1,17 +1,17 @@
 // The objects that a step or a reset shows, if they are asked for: boxes of the last two frames
 // (tia/render/object_frames.h), and what they are by the facts of the game.
 //
-// A GPU finds the boxes of a step's last two frames from the log of writes and the TIA's state at
-// their start, as drawing does. A CPU finds them while it draws (cpu/draw_frames.h). Starts of
+// A GPU finds the runs of a step's last two frames from the log of writes, as drawing does: a thread
+// for each segment. A warp for each frame then joins them to boxes. A CPU finds boxes while it draws
+// (cpu/draw_frames.h). Starts of
 // episodes are seen as they are played (console/session.h), or copied from the pool. `list_objects`
 // then makes an env's list.
 #pragma once
 
-#include <new>
-
 #include "kernels/draw.h"
 #include "kernels/object_boxes.h"
 #include "kernels/object_list.h"
+#include "tia/render/run_log.h"
 
 namespace cule {
 
@@ -25,44 +25,69 @@ CULE_INLINE FrameBoxes boxes_of_frame(const Batch& batch, size_t env, uint32_t f
 }
 
 // Before a step of one frame: the last becomes the one before it.
-CULE_INLINE void move_boxes_on(const Batch& batch, size_t env) {
+template <class Lanes>
+CULE_INLINE void move_boxes_on(const Batch& batch, size_t env, const Lanes& lanes) {
   const StepTrace& trace = batch.traces[env];
-  if (trace.entries != 0 && trace.frames == 1) object_frames_of(batch, env).move_on();
+  if (trace.entries != 0 && trace.frames == 1) object_frames_of(batch, env).move_on(lanes);
 }
 
-// The memory in which a thread finds boxes: on a GPU the multiprocessor's own.
-struct SeeingRoom {
-  alignas(ObjectView) unsigned char view[sizeof(ObjectView)];
-  LineBits words[LineRoom<LineBits>::kSize];
-  SegmentStart at;
-};
-
-// Finds the boxes of one frame of a step.
-CULE_HD inline void see_frame(const Batch& batch, size_t env, const Recording& recording,
-                              uint32_t frame, SeeingRoom& room) {
+// Finds the boxes of one frame of a step, in one thread.
+CULE_COLD void see_frame(const Batch& batch, size_t env, const Recording& recording,
+                         uint32_t frame) {
   const ObjectFrames frames = object_frames_of(batch, env);
-  for (LineBits& word : room.words) word = 0;
-  ObjectView& view = *new (room.view) ObjectView(
-      frames.settings, boxes_of_frame(batch, env, frame), frames.lines, {room.words, 1});
+  LineBits words[LineRoom<LineBits>::kSize] = {};
+  BoxFinder finder(frames.settings, boxes_of_frame(batch, env, frame));
+  ObjectView<BoxFinder> view(finder, frames.lines, {words, 1});
   const size_t slot = static_cast<size_t>(frame) * kSegments;
-  if (recording.starts.entry_of(slot) == kNoSegment) return;
-  draw_segments(batch, env, recording, slot, kSegments, view, room.at);
+  if (recording.starts.entry_of(slot) != kNoSegment)
+    draw_segments(batch, env, recording, slot, kSegments, view);
   view.finish();
 }
 
-// On a GPU: the two parts of a step, in threads of their own.
-CULE_HD inline void see_frame_before(const Batch& batch, size_t env, const Recording& recording,
-                                     SeeingRoom& room) {
-  const StepTrace& trace = batch.traces[env];
-  if (trace.entries != 0 && trace.frames > 1)
-    see_frame(batch, env, recording, trace.frames - 2u, room);
+// Whether a step has a frame that is seen.
+CULE_INLINE bool has_seen(const StepTrace& trace, uint32_t seen) {
+  return trace.entries != 0 && trace.frames > seen;
 }
-CULE_HD inline void see_last_frame(const Batch& batch, size_t env, const Recording& recording,
-                                   SeeingRoom& room) {
-  move_boxes_on(batch, env);
+CULE_INLINE uint32_t* run_log_of(const Batch& batch, size_t env, uint32_t seen, uint32_t segment) {
+  return batch.runs + ((env * kSeenFrames + seen) * kSegments + segment) * kRunLogWords;
+}
+
+// On a GPU: writes down the runs of one segment of such a frame.
+CULE_INLINE void write_runs(const Batch& batch, size_t env, const Recording& recording,
+                            uint32_t seen, uint32_t segment, const LineRoom<LineBits>& room) {
   const StepTrace& trace = batch.traces[env];
-  if (trace.entries != 0 && trace.frames > 0)
-    see_frame(batch, env, recording, trace.frames - 1u, room);
+  if (!has_seen(trace, seen)) return;
+  const ObjectFrames frames = object_frames_of(batch, env);
+  for (int word = 0; word < LineRoom<LineBits>::kSize; ++word) room.words[word * room.stride] = 0;
+  using Finder = RunFinder<RunWriter>;
+  Finder finder(frames.settings, RunWriter(run_log_of(batch, env, seen, segment)));
+  ObjectView<Finder> view(finder, frames.lines, room);
+  const size_t first = (trace.frames - 1u - seen) * size_t{kSegments}, slot = first + segment;
+  if (recording.starts.entry_of(first) != kNoSegment &&
+      recording.starts.entry_of(slot) != kNoSegment)
+    draw_segments(batch, env, recording, slot, 1, view);
+  view.finish();
+}
+
+// On a GPU: joins the runs of such a frame, which were written down. The lanes do it together, with
+// room for its runs; if there was too little room somewhere, the first one looks at the frame again.
+template <class Lanes>
+CULE_INLINE void join_runs(const Batch& batch, size_t env, const Recording& recording,
+                           uint32_t seen, LiveRuns& live, const Lanes& lanes) {
+  const StepTrace& trace = batch.traces[env];
+  if (seen == kLastFrame) move_boxes_on(batch, env, lanes);
+  if (!has_seen(trace, seen)) return;
+  const uint32_t frame = trace.frames - 1u - seen;
+  BoxMerger<Lanes> merger(object_facts_of(batch, env), boxes_of_frame(batch, env, frame), live,
+                          lanes);
+  bool complete = true;
+  for (uint32_t segment = 0; segment < kSegments && complete; ++segment) {
+    const uint32_t* words = run_log_of(batch, env, seen, segment);
+    complete = is_complete(words);
+    if (complete) read_runs(words, merger);
+  }
+  if (complete && !merger.is_crowded()) merger.finish();
+  else if (lanes.lane() == 0) see_frame(batch, env, recording, frame);
 }
 
 // Makes an env's list of objects from the boxes of its last two frames. All lanes clear the rows,

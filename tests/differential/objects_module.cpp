@@ -53,19 +53,35 @@ struct MaskView {
   }
 };
 
-// A GPU finds boxes apart from drawing, and looks again only at other scanlines than a CPU does.
-void expect_same_boxes(const Batch& batch, const Recording& recording) {
-  SeeingRoom room;
-  const uint32_t frames = batch.traces[0].frames;
-  for (uint32_t frame = frames < 2 ? 0 : frames - 2; frame < frames; ++frame) {
+void expect_same(const FrameBoxes& boxes, const std::vector<int16_t>& found) {
+  // Of row 0 there are two numbers.
+  if (found[0] != boxes.rows[0] || found[1] != boxes.rows[1] ||
+      !std::equal(found.begin() + kObjectFields, found.end(), boxes.rows + kObjectFields))
+    throw std::runtime_error("expected the boxes that were found beside drawing");
+}
+
+// Whoever finds boxes apart from drawing looks again only at other scanlines than drawing does. So
+// does a GPU, which writes down the runs of each segment first.
+void expect_same_boxes(Batch batch, const Recording& recording) {
+  std::vector<uint32_t> logs(size_t{kSeenFrames} * kSegments * kRunLogWords);
+  std::vector<LineBits> words(LineRoom<LineBits>::kSize);
+  batch.runs = logs.data();
+  for (uint32_t seen = 0; seen < kSeenFrames; ++seen) {
+    const StepTrace& trace = batch.traces[0];
+    if (!has_seen(trace, seen)) continue;
+    const uint32_t frame = trace.frames - 1u - seen;
     const FrameBoxes boxes = boxes_of_frame(batch, 0, frame);
-    const int numbers = (boxes.count() + 1) * kObjectFields;
-    const std::vector<int16_t> found(boxes.rows, boxes.rows + numbers);
-    see_frame(batch, 0, recording, frame, room);
-    // Of row 0 there are two numbers.
-    if (found[0] != boxes.rows[0] || found[1] != boxes.rows[1] ||
-        !std::equal(found.begin() + kObjectFields, found.end(), boxes.rows + kObjectFields))
-      throw std::runtime_error("expected the boxes that were found beside drawing");
+    const std::vector<int16_t> found(boxes.rows,
+                                     boxes.rows + (boxes.count() + 1) * kObjectFields);
+    see_frame(batch, 0, recording, frame);
+    expect_same(boxes, found);
+    if (trace.frames == 1) continue;  // else the boxes of the frame before would move on again
+    for (uint32_t segment = 0; segment < kSegments; ++segment)
+      write_runs(batch, 0, recording, seen, segment, {words.data(), 1});
+    boxes.count() = boxes.left_out() = -1;
+    LiveRuns live;
+    join_runs(batch, 0, recording, seen, live, OneLane{});
+    expect_same(boxes, found);
   }
 }
 

@@ -29,8 +29,7 @@ CULE_INLINE uint32_t draw_and_see(const Batch& batch, size_t env, const Recordin
   const Part part = part_of(batch.traces[env], recording.starts, slot);
   const uint32_t frame = static_cast<uint32_t>(slot / kSegments);
   if (part != Part::kSharedRows) {
-    SeeingRoom own;
-    if (is_seen(batch.traces[env], frame)) see_frame(batch, env, recording, frame, own);
+    if (is_seen(batch.traces[env], frame)) see_frame(batch, env, recording, frame);
     return draw_rare_part(batch, env, recording, part, slot, kSegments, room);
   }
   BoxFinder finder(object_frames_of(batch, env).settings, boxes_of_frame(batch, env, frame));
@@ -55,7 +54,7 @@ template <class Pixels>
 CULE_INLINE void draw_frames(const Batch& batch, size_t env, const Recording& recording) {
   const StepTrace& trace = batch.traces[env];
   if (trace.entries == 0) return;
-  if (sees(batch)) move_boxes_on(batch, env);
+  if (sees(batch)) move_boxes_on(batch, env, OneLane{});
   LineBits words[LineRoom<LineBits>::kSize] = {};
   const LineRoom<LineBits> room{words, 1};
   uint32_t& latches = latch_word(batch, env);

@@ -292,7 +292,10 @@ class CudaBackend final : public Backend {
       start(segments, blocks, kThreads, 0, stream, batch);
     }
     void see() const {
-      start(see_frames, blocks_for(2 * batch.num_envs, kSeeingLanes), kWarp, 0, stream, batch);
+      const dim3 pieces(blocks_for(batch.num_envs, kThreads), kSegments, kSeenFrames);
+      start(find_runs, pieces, kThreads, 0, stream, batch);
+      const int blocks = blocks_for(kSeenFrames * batch.num_envs, kThreads / kWarp);
+      start(find_boxes, blocks, kThreads, 0, stream, batch);
       list_objects_of(false);
     }
     void see_start() const { list_objects_of(true); }

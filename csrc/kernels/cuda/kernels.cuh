@@ -106,19 +106,25 @@ __global__ void __launch_bounds__(kThreads, 8)
   if (sees(batch)) copy_boxes_from(batch, env, batch.pool, slot, BlockLanes{});
 }
 
-// How many lanes of a warp find boxes, each in a frame. Lanes wait for each other, as scanlines
-// differ, so few are fast; with one, what the warps have in local memory does not fit into L1.
-constexpr int kSeeingLanes = 2;
-
-// Finds the boxes of a step's last two frames; a lane for each env and frame.
-__global__ void __launch_bounds__(kWarp) see_frames(const __grid_constant__ Batch batch) {
-  __shared__ SeeingRoom rooms[kSeeingLanes];
-  const size_t part = blockIdx.x * size_t{kSeeingLanes} + threadIdx.x, env = part / 2;
-  if (threadIdx.x >= kSeeingLanes || env >= static_cast<size_t>(batch.num_envs)) return;
+// Writes down the runs of a step's last two frames; a thread for each of their segments.
+__global__ void __launch_bounds__(kThreads) find_runs(const __grid_constant__ Batch batch) {
+  using Room = LineRoom<LineBits>;
+  __shared__ LineBits words[Room::kSize * kThreads];
+  const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  if (env >= static_cast<size_t>(batch.num_envs)) return;
   const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
-  SeeingRoom& room = rooms[threadIdx.x];
-  if (part % 2 == 0) see_frame_before(batch, env, recording, room);
-  else see_last_frame(batch, env, recording, room);
+  write_runs(batch, env, recording, blockIdx.z, blockIdx.y, Room{words + threadIdx.x, kThreads});
+}
+
+// Joins them to boxes; a warp for each env and frame.
+__global__ void __launch_bounds__(kThreads) find_boxes(const __grid_constant__ Batch batch) {
+  __shared__ LiveRuns live[kThreads / kWarp];
+  const size_t warp = threadIdx.x / kWarp,
+               part = blockIdx.x * size_t{kThreads / kWarp} + warp, env = part / kSeenFrames;
+  if (env >= static_cast<size_t>(batch.num_envs)) return;
+  const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
+  join_runs(batch, env, recording, static_cast<uint32_t>(part % kSeenFrames), live[warp],
+            WarpLanes{});
 }
 
 // Lists the objects of each env, or with `only_starts` of those that begin an episode; a warp for

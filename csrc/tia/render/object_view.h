@@ -1,24 +1,25 @@
-// A view that finds boxes around the TIA's objects instead of drawing pixels.
+// A view that finds runs of the TIA's objects instead of drawing pixels.
 //
-// box_finder.h says what the boxes are.
+// run_finder.h says what runs are.
 #pragma once
 
 #include "tia/chip/draw.h"
 #include "tia/chip/priority.h"
-#include "tia/render/box_finder.h"
 #include "tia/render/line_cache.h"
+#include "tia/render/run_finder.h"
 
 namespace cule {
 
+// `Finder` is a RunFinder.
+template <class Finder>
 class ObjectView {
  public:
   static constexpr bool kSeesColors = true;
   using Cache = LineCache<LineBits>;
 
-  // Puts boxes into `boxes`, of the first `lines` scanlines.
-  CULE_INLINE ObjectView(const int16_t* settings, const FrameBoxes& boxes, int lines,
-                         const Cache::Room& room)
-      : finder_(settings, boxes), height_(lines), cache_{room} {}
+  // Tells `finder` of the first `lines` scanlines.
+  CULE_INLINE ObjectView(Finder& finder, int lines, const Cache::Room& room)
+      : finder_(finder), height_(lines), cache_{room} {}
 
   CULE_INLINE void begin_picture() {}
   CULE_INLINE void grey_out(int) {}
@@ -47,16 +48,14 @@ class ObjectView {
     if (look.lit) cache_.refresh(tia, begin);
   }
 
-  // After the frame: the boxes are complete.
+  // After the frame, or the piece of it that is replayed.
   CULE_INLINE void finish() {
     end_piece();
     finder_.finish();
   }
 
  private:
-  static constexpr int kNoLine = -2;
-
-  BoxFinder finder_;
+  Finder& finder_;
   int height_;
   Cache cache_;
   // What has been shown of a scanline and not looked at yet, and the first pixel of its comb.
