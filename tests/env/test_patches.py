@@ -29,7 +29,7 @@ def make(count: int = 3, device: str = "cpu", **options: Any) -> cule.AtariEnv:
 
 
 def scores(env: cule.AtariEnv) -> list[int]:
-    return np.asarray(env.get_ram())[:, SCORE].tolist()
+    return torch.as_tensor(env.get_ram())[:, SCORE].tolist()
 
 
 def test_each_env_has_its_own(device: str) -> None:

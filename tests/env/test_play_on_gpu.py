@@ -81,6 +81,7 @@ def test_a_game_translated_again_plays_the_same() -> None:
         cule.AtariEnv("breakout", 128, device="cuda", translate=translate, mode=44)
         for translate in (False, True)
     )
+    assert translated.wait_until_translated()
     assert not plain.translate_again() and not translated.translate_again(), "before a reset"
     assert_play_the_same(plain, translated, 40)
     assert not translated.translate_again(), "it has only begun to look"
