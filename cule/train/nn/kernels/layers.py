@@ -17,6 +17,15 @@ TILE, MOST_PROGRAMS = 8192, 264
 
 
 @triton.jit
+def rounded(number) -> Any:
+    """The nearest integer, half to even, as torch.round."""
+    low = tl.floor(number)
+    over = number - low
+    odd = low - 2 * tl.floor(low / 2)
+    return tl.where((over > 0.5) | ((over == 0.5) & (odd == 1)), low + 1, low)
+
+
+@triton.jit
 def _centred_patches(
     words, age, slots, envs, patches, slot_row, slot_column, env_row, env_column,
     columns, length, word_slot, word_env, age_slot, depth: tl.constexpr, height: tl.constexpr,
@@ -46,12 +55,7 @@ def _centred_patches(
             word = tl.load(words + begin + at, at < size, 0)
             total += (word & 0x00FF00FF) + ((word >> 8) & 0x00FF00FF)
     mean = (tl.sum(total & 0xFFFF) + tl.sum((total >> 16) & 0xFFFF)).to(tl.float32)
-    mean = mean / (4 * size * depth)
-    # To the nearest integer, half to even, as torch.round.
-    low = tl.floor(mean)
-    over = mean - low
-    odd = low - 2 * tl.floor(low / 2)
-    mean = tl.where((over > 0.5) | ((over == 0.5) & (odd == 1)), low + 1, low)
+    mean = rounded(mean / (4 * size * depth))
     image = place.to(tl.int64) * (4 * size * depth)
     pixel = tl.arange(0, 4)
     # In the order in which they are stored. Stores of eight bytes, scattered over the image, would
