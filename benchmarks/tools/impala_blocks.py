@@ -187,12 +187,11 @@ def candidates(kernel: str, inputs: int) -> Iterator[Any]:
     from cule.train.nn.kernels.impala import Block
 
     lanes = ((64, 4), (128, 4), (128, 8), (256, 8))
-    spans = (4, 8, 16) if inputs < 16 else (1, 2, 4)
+    spans = (4, 8, 16) if inputs < 16 or kernel == "weights" else (1, 2, 4)
     parts = {"convolve": (1,), "pool": (1, 2, 4), "weights": (132, 264, 528)}[kernel]
-    stages = {"convolve": (1, 2, 3), "pool": (1, 2), "weights": (2, 3)}[kernel]
+    stages = {"convolve": (1, 2, 3), "pool": (1, 2), "weights": (1, 2, 3)}[kernel]
     for (lane, warps), span, stage, part in itertools.product(lanes, spans, stages, parts):
-        if kernel != "weights" or span > 1:  # the bias is a tenth tap
-            yield Block(lane, span, warps, stage, part)
+        yield Block(lane, span, warps, stage, part)
 
 
 def tune(batch: int, given: argparse.Namespace) -> None:

@@ -42,15 +42,14 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, Any]]] = {
     ),
     convolutions.convolve_and_pool: (
         {"pictures": HALF, "weights": HALF, "results": HALF, "winners": BYTE},
-        LAYER | {"rows": 6, "its_means": None},
+        LAYER | {"rows": 6},
     ),
-    convolutions.means: ({"images": BYTE}, {"size": 28224, "BLOCK": 4096}),
     convolutions.unpool: (
         {"gradients": HALF, "winners": BYTE, "results": HALF},
         {"height": 21, "width": 21, "outputs": 32, "LANES": 64},
     ),
     convolutions.weight_gradients: (
-        {"pictures": BYTE, "gradients": HALF, "winners": BYTE},
+        {"pictures": HALF, "gradients": HALF, "winners": BYTE},
         LAYER | {"inputs": 4, "span": 16, "relu": False},
     ),
     draws._draw: (
@@ -74,6 +73,10 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, Any]]] = {
         dict.fromkeys(("age", "slots", "envs"), LONG) | {"words": "*i32", "patches": HALF},
         {"depth": 4, "height": 84, "width": 84, "ring": True, "BLOCK": 1024},
     ),
+    layers._centred_pixels: (
+        dict.fromkeys(("age", "slots", "envs"), LONG) | {"words": "*i32", "pixels": HALF},
+        {"depth": 4, "size": 1764, "ring": True, "BLOCK": 1024},
+    ),
     losses._clipped_loss: (
         {"played": BYTE, "ent_coef": FLOAT},
         {"changing": True, "BLOCK": 1024},
@@ -96,7 +99,7 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, Any]]] = {
 CALLED = {
     adam._correction, convolutions._convolved, convolutions._from_windows, convolutions._larger,
     convolutions._row_of_windows, convolutions._under_taps, frames.begin_of, frames.newest_of,
-    layers.rounded, muon._places,
+    layers._image, muon._places,
 }  # fmt: skip
 WHOLE = {"size", "rows", "width", "channels", "length", "columns", "count", "word_slot", "word_env",
          "age_slot", "slot_row", "slot_column", "env_row", "env_column", "first", "number", "stop",

@@ -115,7 +115,7 @@ def test_convolution_and_pool_of_pictures_are_exact(channels, shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("outputs, shape", [(16, (2, 7, 10)), (64, (5, 3, 2)), (32, (1, 9, 5))])
+@pytest.mark.parametrize("outputs, shape", [(16, (2, 7, 12)), (64, (5, 3, 4)), (32, (1, 9, 4))])
 def test_convolution_and_pool_of_pixels_are_exact(outputs, shape, dtype):
     """The bias is the only number that is not of the size of pixels by 256."""
     made = torch.Generator().manual_seed(outputs)
@@ -266,6 +266,9 @@ DECLINED = {
     "the other memory format": lambda: small_network()[2].to(memory_format=torch.contiguous_format),
     "float64": lambda: small_network()[2].double(),
     "stride": lambda: layers.Layers(nn.Conv2d(16, 16, 3, 2, 1), nn.MaxPool2d(3, 2, 1)),
+    "width of images": lambda: layers.Layers(
+        layers.PixelConv(4, 16, 3, padding=1), nn.MaxPool2d(3, 2, 1)
+    ),
     "no bias": lambda: layers.Layers(
         nn.Conv2d(16, 16, 3, padding=1, bias=False), nn.MaxPool2d(3, 2, 1)
     ),
@@ -282,7 +285,8 @@ def test_other_layers_are_left_to_torch(name, monkeypatch, calls):
         net = net.to(memory_format=LAST)
     weight = next(net.parameters())
     if isinstance(net, layers.Layers) and isinstance(net[0], layers.PixelConv):
-        images = torch.randint(0, 256, (1, 4, 8, 12), dtype=torch.uint8).to(DEVICE)
+        size = 1, 4, 8, 10 if name == "width of images" else 12
+        images = torch.randint(0, 256, size, dtype=torch.uint8).to(DEVICE)
     else:
         images = torch.randn(1, weight.shape[1], 8, 12).to(weight).to(memory_format=LAST)
     for one, other in zip(*both(net, images, monkeypatch), strict=True):

@@ -2,8 +2,8 @@
 
 Lanes of a program are pixels. Under some taps of the kernel at once, `span` of them, the pictures'
 numbers are a matrix (lanes, span * channels), whose product with a part of the weights is added up
-in float32. Pictures are (n, h, w, c), of float32 or bfloat16, or bytes (n, c, h, w). Weights are
-(o, h, w, i) in memory: channels_last.
+in float32. Pictures are (n, h, w, c), of float32 or bfloat16. Weights are (o, h, w, i) in
+memory: channels_last.
 """
 
 from __future__ import annotations
@@ -11,29 +11,16 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from cule.train.nn.kernels.layers import rounded
-
-
-@triton.jit
-def means(images, results, size: tl.constexpr, BLOCK: tl.constexpr) -> None:
-    """A program is an image of bytes: its mean as an integer, float32."""
-    image = tl.program_id(0).to(tl.int64)
-    total = tl.zeros([BLOCK], tl.int32)
-    for first in range(0, size, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        total += tl.load(images + image * size + at, at < size, 0).to(tl.int32)
-    tl.store(results + image, rounded(tl.sum(total).to(tl.float32) / size))
-
 
 @triton.jit
 def _under_taps(
-    pictures, image, y, x, there, mean, first, weights,
+    pictures, image, y, x, there, first,
     height: tl.constexpr, width: tl.constexpr, inputs: tl.constexpr, span: tl.constexpr,
     relu: tl.constexpr,
 ):  # fmt: skip
     """What is under taps first to first + span around lanes' pixels, (lanes, span * inputs).
 
-    It is 0 outside of an image, and where there is no such tap. The dtype is that of `weights`.
+    It is 0 outside of an image, and where there is no such tap.
     """
     k = tl.arange(0, span * inputs)
     tap, c = first + k // inputs, k % inputs
@@ -42,26 +29,18 @@ def _under_taps(
     inside = there[:, None] & (tap < 9)[None, :]
     inside = inside & (row >= 0) & (row < height) & (column >= 0) & (column < width)
     begin = image.to(tl.int64) * (height * width * inputs)
-    kind = weights.dtype.element_ty
-    if mean is not None:
-        at = (begin + y * width + x)[:, None] + (
-            down * width + right + c * (height * width)
-        )[None, :]  # fmt: skip
-        value = tl.load(pictures + at, inside, 0).to(tl.float32)
-        value = tl.where(inside, (value - mean[:, None]) / 256, 0.0).to(kind)
-    else:
-        at = (begin + (y * width + x) * inputs)[:, None] + (
-            (down * width + right) * inputs + c
-        )[None, :]  # fmt: skip
-        value = tl.load(pictures + at, inside, 0.0)
-        if relu:
-            value = tl.where(value < 0, tl.zeros_like(value), value)
+    at = (begin + (y * width + x) * inputs)[:, None] + ((down * width + right) * inputs + c)[
+        None, :
+    ]
+    value = tl.load(pictures + at, inside, 0.0)
+    if relu:
+        value = tl.maximum(value.to(tl.float32), 0.0, tl.PropagateNan.ALL).to(value.dtype)
     return value
 
 
 @triton.jit
 def _convolved(
-    pictures, weights, image, y, x, there, mean, height: tl.constexpr, width: tl.constexpr,
+    pictures, weights, image, y, x, there, height: tl.constexpr, width: tl.constexpr,
     inputs: tl.constexpr, outputs: tl.constexpr, span: tl.constexpr, relu: tl.constexpr,
     transposed: tl.constexpr, precision: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
@@ -73,9 +52,7 @@ def _convolved(
     total = tl.zeros([LANES, outputs], tl.float32)
     o = tl.arange(0, outputs)
     for first in range(0, 9, span):
-        value = _under_taps(
-            pictures, image, y, x, there, mean, first, weights, height, width, inputs, span, relu
-        )
+        value = _under_taps(pictures, image, y, x, there, first, height, width, inputs, span, relu)
         k = first * inputs + tl.arange(0, span * inputs)
         if transposed:
             place = ((k % inputs) * 9 + 8 - k // inputs)[:, None] * outputs + o[None, :]
@@ -101,7 +78,7 @@ def convolve(
     at = tl.program_id(0) * LANES + tl.arange(0, LANES)
     there = at < count
     total = _convolved(
-        pictures, weights, at // (height * width), at // width % height, at % width, there, None,
+        pictures, weights, at // (height * width), at // width % height, at % width, there,
         height, width, inputs, outputs, span, relu, transposed, precision, LANES,
     )  # fmt: skip
     o = tl.arange(0, outputs)
@@ -114,7 +91,7 @@ def convolve(
     if skip is not None:
         total += tl.load(skip + place, there[:, None], 0.0).to(tl.float32)
     if relu_after:
-        total = tl.where(total < 0, 0.0, total)
+        total = tl.maximum(total, 0.0, tl.PropagateNan.ALL)
     tl.store(results + place, total.to(results.dtype.element_ty), there[:, None])
 
 
@@ -127,7 +104,7 @@ def _larger(best, which, value, its):
 
 @triton.jit
 def _row_of_windows(
-    pictures, weights, image, y, x, there, mean, height: tl.constexpr, width: tl.constexpr,
+    pictures, weights, image, y, x, there, height: tl.constexpr, width: tl.constexpr,
     inputs: tl.constexpr, outputs: tl.constexpr, span: tl.constexpr, precision: tl.constexpr,
     LANES: tl.constexpr,
 ):  # fmt: skip
@@ -137,7 +114,7 @@ def _row_of_windows(
     for one in range(3):
         column = x + one - 1
         total = _convolved(
-            pictures, weights, image, y, column, there, mean, height, width, inputs, outputs, span,
+            pictures, weights, image, y, column, there, height, width, inputs, outputs, span,
             False, False, precision, LANES,
         )  # fmt: skip
         inside = (y >= 0) & (y < height) & (column >= 0) & (column < width)
@@ -148,7 +125,7 @@ def _row_of_windows(
 
 @triton.jit
 def convolve_and_pool(
-    pictures, its_means, weights, bias, results, winners, count,
+    pictures, weights, bias, results, winners, count,
     height: tl.constexpr, width: tl.constexpr, inputs: tl.constexpr, outputs: tl.constexpr,
     span: tl.constexpr, rows: tl.constexpr, precision: tl.constexpr, LANES: tl.constexpr,
 ) -> None:  # fmt: skip
@@ -163,25 +140,22 @@ def convolve_and_pool(
     there = lane < count
     image, column = lane // across, lane % across
     begin = tl.program_id(1) * rows
-    mean = None
-    if its_means is not None:
-        mean = tl.load(its_means + image, there, 0.0)
     o = tl.arange(0, outputs)
     shift = tl.load(bias + o).to(tl.float32)
     y, x = tl.zeros([LANES], tl.int32) + 2 * begin - 1, 2 * column
     above, above_which = _row_of_windows(
-        pictures, weights, image, y, x, there, mean, height, width, inputs, outputs, span,
+        pictures, weights, image, y, x, there, height, width, inputs, outputs, span,
         precision, LANES,
     )  # fmt: skip
     for step in range(rows):
         best, which = above, above_which
         middle, its = _row_of_windows(
-            pictures, weights, image, y + 2 * step + 1, x, there, mean, height, width, inputs,
+            pictures, weights, image, y + 2 * step + 1, x, there, height, width, inputs,
             outputs, span, precision, LANES,
         )  # fmt: skip
         best, which = _larger(best, which, middle, its + 3)
         above, above_which = _row_of_windows(
-            pictures, weights, image, y + 2 * step + 2, x, there, mean, height, width, inputs,
+            pictures, weights, image, y + 2 * step + 2, x, there, height, width, inputs,
             outputs, span, precision, LANES,
         )  # fmt: skip
         best, which = _larger(best, which, above, above_which + 6)
@@ -239,19 +213,20 @@ def unpool(
 
 @triton.jit
 def weight_gradients(
-    pictures, its_means, gradients, winners, sums, count, tiles, size,
+    pictures, gradients, winners, sums, count, tiles, size,
     height: tl.constexpr, width: tl.constexpr, inputs: tl.constexpr, outputs: tl.constexpr,
     span: tl.constexpr, relu: tl.constexpr, precision: tl.constexpr, LANES: tl.constexpr,
 ) -> None:  # fmt: skip
     """A program has some tiles of pixels, and `span` taps.
 
-    It writes its sums of the weights' gradient (outputs, 9, inputs), and behind it the bias', as of
-    a tenth tap under which all numbers are 1. Sums of the next program are `size` numbers later.
+    It writes its sums of the weights' gradient (outputs, 9, inputs), and one of those with the same
+    pixels the bias' behind it. Sums of the next program are `size` numbers later.
     """
     first = tl.program_id(1) * span
     k = first * inputs + tl.arange(0, span * inputs)
     o = tl.arange(0, outputs)
     total = tl.zeros([span * inputs, outputs], tl.float32)
+    shift = tl.zeros([LANES, outputs], tl.float32)
     for tile in range(tiles):
         at = (tl.program_id(0) * tiles + tile) * LANES + tl.arange(0, LANES)
         there = at < count
@@ -263,16 +238,10 @@ def weight_gradients(
         else:
             place = at.to(tl.int64)[:, None] * outputs + o[None, :]
             gradient = tl.load(gradients + place, there[:, None], 0.0)
-        mean = None
-        if its_means is not None:
-            mean = tl.load(its_means + image, there, 0.0)
-        value = _under_taps(
-            pictures, image, y, x, there, mean, first, gradients, height, width, inputs, span, relu
-        )
-        ones = tl.full(value.shape, 1.0, tl.float32).to(value.dtype)
-        value = tl.where((k == 9 * inputs)[None, :], ones, value)
+        value = _under_taps(pictures, image, y, x, there, first, height, width, inputs, span, relu)
+        shift += gradient.to(tl.float32)
         total = tl.dot(tl.trans(value), gradient, total, input_precision=precision)
-    place = tl.where((k < 9 * inputs)[:, None], k[:, None] + o[None, :] * (9 * inputs),
-                     9 * inputs * outputs + o[None, :])  # fmt: skip
-    begin = tl.program_id(0).to(tl.int64) * size
-    tl.store(sums + begin + place, total, (k <= 9 * inputs)[:, None])
+    begin = sums + tl.program_id(0).to(tl.int64) * size
+    tl.store(begin + k[:, None] + o[None, :] * (9 * inputs), total, (k < 9 * inputs)[:, None])
+    if first == 0:
+        tl.store(begin + 9 * inputs * outputs + o, tl.sum(shift, 0))

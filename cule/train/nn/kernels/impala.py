@@ -15,14 +15,14 @@ import triton
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from cule.train.nn.kernels import convolutions
-from cule.train.nn.kernels.frames import Stacks
+from cule.train.nn.kernels import convolutions, layers
 
 # Channels of pictures that the kernels know. With more, libraries' convolutions are fast.
 CHANNELS = (16, 32, 64)
 FRAMES = 4
 DTYPES = torch.float32, torch.bfloat16
-BYTES, PIXELS = 4096, 256
+# Of a program that puts gradients back in their places.
+PIXELS = 256
 
 
 class Block(NamedTuple):
@@ -44,21 +44,27 @@ class Block(NamedTuple):
     parts: int = 1
 
 
-# By the kernel and the larger number of channels of a layer.
+# By the kernel and the larger number of channels of a layer. There is one stage, as what more of them
+# have on its way passes by the first cache, where neighbouring taps find the same numbers.
 BLOCKS = {
-    ("convolve", 16): Block(128, 2, 4, 3),
-    ("convolve", 32): Block(128, 2, 4, 2),
-    ("convolve", 64): Block(128, 1, 8, 3),
-    ("pool", 16): Block(64, 4, 4, 2, parts=2),
-    ("pool", 32): Block(64, 2, 4, 2, parts=2),
-    ("pool", 64): Block(64, 1, 8, 2, parts=2),
-    ("weights", 16): Block(128, 4, 4, 2, parts=264),
-    ("weights", 32): Block(128, 4, 4, 2, parts=132),
-    ("weights", 64): Block(64, 2, 4, 2, parts=132),
+    ("convolve", 16): Block(128, 2, 4, 1),
+    ("convolve", 32): Block(128, 2, 4, 1),
+    ("convolve", 64): Block(128, 1, 8, 1),
+    ("pool", 16): Block(64, 2, 4, 1, parts=3),
+    ("pool", 32): Block(64, 2, 8, 1, parts=3),
+    ("pool", 64): Block(64, 1, 8, 1, parts=3),
+    ("weights", 16): Block(128, 4, 4, 1, parts=220),
+    ("weights", 32): Block(128, 4, 8, 1, parts=88),
+    ("weights", 64): Block(64, 2, 8, 1, parts=52),
 }
 # What is better for some layers: by the kernel, their channels, and a side of their pictures.
 BLOCKS_OF: dict[tuple[str, int, int, int], Block] = {
-    ("weights", FRAMES, 16, 84): Block(128, 16, 4, 2, parts=528),
+    ("pool", FRAMES, 16, 84): Block(64, 16, 4, 1, parts=3),
+    ("pool", FRAMES, 32, 84): Block(64, 16, 8, 1, parts=3),
+    ("pool", FRAMES, 64, 84): Block(64, 8, 8, 1, parts=3),
+    ("weights", FRAMES, 16, 84): Block(128, 16, 4, 1, parts=528),
+    ("weights", FRAMES, 32, 84): Block(128, 16, 8, 1, parts=264),
+    ("weights", FRAMES, 64, 84): Block(128, 16, 8, 1, parts=264),
 }
 
 
@@ -128,7 +134,7 @@ def _convolve(
 
 def _add_up(
     layer: Layer, sums: torch.Tensor, place: int, pictures: torch.Tensor, gradients: torch.Tensor,
-    *, means: torch.Tensor | None = None, winners: torch.Tensor | None = None, relu: bool = False,
+    *, winners: torch.Tensor | None = None, relu: bool = False,
 ) -> None:  # fmt: skip
     """Programs' sums of the gradients of weights and bias, to sums (programs, convolutions, k).
 
@@ -136,16 +142,15 @@ def _add_up(
         layer: the convolution.
         sums: float32; of the second dimension, `place` is written.
         place: which of the convolutions it is.
-        pictures: (n, h, w, i), or (n, i, h, w) with `means`.
+        pictures: (n, h, w, i).
         gradients: (n, h, w, o), or of the windows of a pooling, with `winners`.
-        means: (n,) float32, of images of bytes.
         winners: uint8 in the shape of `gradients`.
         relu: the convolution is of the ReLU of the pictures.
     """
     block = layer.block("weights")
     tiles = triton.cdiv(triton.cdiv(layer.pixels, block.lanes), len(sums))
     convolutions.weight_gradients[(len(sums), triton.cdiv(9, block.span))](
-        pictures, means, gradients, winners, sums[:, place], layer.pixels, tiles, sums.stride(0),
+        pictures, gradients, winners, sums[:, place], layer.pixels, tiles, sums.stride(0),
         layer.height, layer.width, layer.inputs, layer.outputs, block.span, relu, layer.precision,
         block.lanes, num_warps=block.warps, num_stages=block.stages,
     )  # fmt: skip
@@ -202,43 +207,34 @@ class _Residual(torch.autograd.Function):
 class _Pooled(torch.autograd.Function):
     """The largest of 3x3 neighbouring numbers of a convolution, at every second pixel.
 
-    Of pictures (n, h, w, c), or of images (n, c, h, w) of bytes, which are centred. `keep` says
-    whether a gradient will be asked for.
+    Of pictures (n, h, w, c). `keep` says whether a gradient will be asked for.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, pictures: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
-        dtype: torch.dtype, keep: bool,
+        ctx: Any, pictures: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, keep: bool
     ) -> torch.Tensor:  # fmt: skip
-        means = None
-        if pictures.dtype == torch.uint8:
-            count, _, height, width = pictures.shape
-            means = torch.empty(count, device=pictures.device)
-            size = pictures[0].numel()
-            convolutions.means[(count,)](pictures, means, size, BYTES)
-        else:
-            count, height, width, _ = pictures.shape
+        count, height, width, _ = pictures.shape
         layer = _layer(weight, count, height, width)
-        rows = _rows(weight).to(dtype)
+        rows = _rows(weight).to(pictures.dtype)
         shape = count, (height + 1) // 2, (width + 1) // 2, layer.outputs
-        results = torch.empty(shape, dtype=dtype, device=pictures.device)
+        results = pictures.new_empty(shape)
         winners = torch.empty_like(results, dtype=torch.uint8) if keep else None
         block = layer.block("pool")
         columns, high = count * shape[2], triton.cdiv(shape[1], block.parts)
         convolutions.convolve_and_pool[(triton.cdiv(columns, block.lanes), block.parts)](
-            pictures, means, rows, bias, results, winners, columns, height, width,
+            pictures, rows, bias, results, winners, columns, height, width,
             layer.inputs, layer.outputs, block.span, high, layer.precision, block.lanes,
             num_warps=block.warps, num_stages=block.stages,
         )  # fmt: skip
         ctx.layer, ctx.dtypes = layer, (weight.dtype, bias.dtype)
-        ctx.save_for_backward(pictures, means, rows, winners)
+        ctx.save_for_backward(pictures, rows, winners)
         return results
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        pictures, means, weight, winners = ctx.saved_tensors
+        pictures, weight, winners = ctx.saved_tensors
         layer, gradients = ctx.layer, gradients.contiguous()
         of_pictures = None
         if ctx.needs_input_grad[0]:
@@ -251,8 +247,8 @@ class _Pooled(torch.autograd.Function):
             of_pictures = _convolve(layer, whole, weight, transposed=True)
             gradients, winners = whole, None
         sums = _sums(layer, 1, pictures.device)
-        _add_up(layer, sums, 0, pictures, gradients, means=means, winners=winners)
-        return of_pictures, *_gradients(layer, sums.sum(0)[0], *ctx.dtypes), None, None
+        _add_up(layer, sums, 0, pictures, gradients, winners=winners)
+        return of_pictures, *_gradients(layer, sums.sum(0)[0], *ctx.dtypes), None
 
 
 def knows(layer: nn.Conv2d, dtype: torch.dtype, *, pixels: bool) -> bool:
@@ -302,8 +298,8 @@ def pooled(
     """MaxPool2d(3, stride=2, padding=1) of a convolution.
 
     Args:
-        pictures: (n, i, h, w) of `dtype`; or images of 4 channels, uint8, which are centred and
-            divided by 256, as PixelConv does.
+        pictures: (n, i, h, w) of `dtype`; or images of 4 channels, uint8, also the Stacks of a
+            ring, which are centred and divided by 256, as PixelConv does.
         weight: (o, i, 3, 3) in channels_last; its gradient has its dtype.
         bias: (o,).
         dtype: float32 or bfloat16.
@@ -313,8 +309,6 @@ def pooled(
     """
     given = pictures, weight, bias
     keep = torch.is_grad_enabled() and any(one.requires_grad for one in given)
-    if pictures.dtype == torch.uint8:
-        own = pictures.whole() if isinstance(pictures, Stacks) else pictures.contiguous()
-    else:
-        own = _rows(pictures)
-    return _Pooled.apply(own, weight, bias, dtype, keep).permute(0, 3, 1, 2)
+    pixels = pictures.dtype == torch.uint8
+    rows = layers.centred_pixels(pictures, dtype) if pixels else _rows(pictures)
+    return _Pooled.apply(rows, weight, bias, keep).permute(0, 3, 1, 2)
