@@ -14,8 +14,11 @@ from torch.nn import functional
 pytest.importorskip("triton")
 
 from cule.train.nn import kernels, layers, models
+from cule.train.nn.frame_ring import FrameRing
 from cule.train.nn.kernels import impala
+from cule.train.nn.kernels.frames import Stacks
 from cule.train.nn.value_networks import SpectralConv, ValueNetwork
+from cule.train.plan.program import Recurrent
 
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"
@@ -146,7 +149,7 @@ def random_layer(made, shape):
     ]
 
 
-def some_gradients(shape=(3, 16, 6, 5)):
+def some_gradients(shape=(2, 16, 6, 5)):
     """A residual layer and a pooling: by kernels, and in float64, with all gradients."""
     made = torch.Generator().manual_seed(5)
     pictures, *given = random_layer(made, shape)
@@ -250,6 +253,24 @@ def test_network_with_kernels_is_the_network_without(kind, monkeypatch, calls):
     for one, other in zip(*both(small_network(kind), images, monkeypatch), strict=True):
         assert (one - other).norm() <= 1e-5 * other.norm()
     assert calls == ["pooled", "residual", "pooled", "residual"]
+
+
+def test_frames_are_read_where_they_are(monkeypatch, calls):
+    monkeypatch.setattr(kernels, "serve", lambda tensor: True)
+    shape = Recurrent(
+        "frames", (3, 8, 12), torch.uint8, initial=0, stack=4, deferred=True, store=FrameRing
+    )
+    ring = FrameRing(shape, 6, torch.device(DEVICE), host=False)
+    for step in range(6):
+        frames = torch.randint(0, 256, (3, 1, 8, 12), dtype=torch.uint8, device=DEVICE)
+        started = torch.tensor([step == 2, False, step == 5], device=DEVICE)
+        ring.write(torch.tensor([step], device=DEVICE), (frames, started))
+    stacks = ring.read(torch.tensor([4, 5], device=DEVICE)).flatten(0, 1)
+    net = layers.Layers(*list(small_network())[:2])
+    with torch.no_grad():
+        result = net(stacks)
+        assert isinstance(stacks, Stacks) and stacks.held is None and calls == ["pooled"]
+        assert torch.equal(net(stacks.clone()), result)
 
 
 class Doubled(nn.Conv2d):

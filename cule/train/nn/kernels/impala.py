@@ -8,7 +8,7 @@ in the same order.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import triton
@@ -44,8 +44,8 @@ class Block(NamedTuple):
     parts: int = 1
 
 
-# By the kernel and the larger number of channels of a layer. There is one stage, as what more of them
-# have on its way passes by the first cache, where neighbouring taps find the same numbers.
+# By the kernel and the larger number of channels of a layer. There is one stage, as what more of
+# them have on its way passes by the first cache, where neighbouring taps find the same numbers.
 BLOCKS = {
     ("convolve", 16): Block(128, 2, 4, 1),
     ("convolve", 32): Block(128, 2, 4, 1),
@@ -103,10 +103,12 @@ class Layer(NamedTuple):
         return self.outputs * (9 * self.inputs + 1)
 
 
-def _layer(weight: torch.Tensor, images: int, height: int, width: int) -> Layer:
-    """Float32 is multiplied as cuDNN is told to."""
-    precision = "tf32" if torch.backends.cudnn.allow_tf32 else "ieee"
-    return Layer(images, height, width, weight.shape[1], weight.shape[0], precision)
+def _layer(pictures: torch.Tensor, weight: torch.Tensor) -> Layer:
+    """Of pictures (n, h, w, i). Float32 is multiplied as cuDNN is told to."""
+    precise = cast(Any, torch.backends.cudnn).conv.fp32_precision != "tf32"
+    precision = "ieee" if precise and pictures.dtype == torch.float32 else "tf32"
+    images, height, width, inputs = pictures.shape
+    return Layer(images, height, width, inputs, weight.shape[0], precision)
 
 
 def _rows(pictures: torch.Tensor) -> torch.Tensor:
@@ -180,7 +182,7 @@ class _Residual(torch.autograd.Function):
         ctx: Any, pictures: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
         second_weight: torch.Tensor, second_bias: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
-        layer = _layer(weight, *pictures.shape[:3])
+        layer = _layer(pictures, weight)
         first, second = (_rows(one).to(pictures.dtype) for one in (weight, second_weight))
         inner = _convolve(layer, pictures, first, bias=bias, relu=True, relu_after=True)
         ctx.layer = layer
@@ -215,7 +217,7 @@ class _Pooled(torch.autograd.Function):
         ctx: Any, pictures: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, keep: bool
     ) -> torch.Tensor:  # fmt: skip
         count, height, width, _ = pictures.shape
-        layer = _layer(weight, count, height, width)
+        layer = _layer(pictures, weight)
         rows = _rows(weight).to(pictures.dtype)
         shape = count, (height + 1) // 2, (width + 1) // 2, layer.outputs
         results = pictures.new_empty(shape)
