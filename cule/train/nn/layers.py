@@ -61,9 +61,12 @@ def by_kernels(layer: nn.Module, images: torch.Tensor) -> bool:
     layer = cast(nn.Conv2d, layer)
     dtype, pixels = computed_in(images, layer.weight), isinstance(layer, PixelConv)
     # Kernels read four pixels at once.
-    shaped = images.shape[-1] % 4 == 0 if pixels else True
-    known = shaped and impala.knows(layer, dtype, pixels=pixels)
-    return known and images.dtype == (torch.uint8 if pixels else dtype)
+    shaped = images.dim() == 4 and images.shape[3] % (4 if pixels else 1) == 0
+    return (
+        shaped and images.shape[1] == layer.in_channels
+        and images.dtype == (torch.uint8 if pixels else dtype)
+        and impala.knows(layer, dtype, pixels=pixels)
+    )  # fmt: skip
 
 
 def _pooled(layer: nn.Module, pool: nn.Module | None, images: torch.Tensor) -> torch.Tensor | None:

@@ -2,8 +2,8 @@
 
 Lanes of a program are pixels. Under some taps of the kernel at once, `span` of them, the pictures'
 numbers are a matrix (lanes, span * channels), whose product with a part of the weights is added up
-in float32. Pictures are (n, h, w, c), of float32 or bfloat16. Weights are (o, h, w, i) in
-memory: channels_last.
+in float32. Pictures are (n, h, w, c), of float32 or bfloat16. Weights are (o, h, w, i) in memory:
+channels_last. A kernel is compiled for a layer, and for batches of any size.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _convolved(
     return total
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def convolve(
     pictures, weights, bias, gate, skip, results, count,
     height: tl.constexpr, width: tl.constexpr, inputs: tl.constexpr, outputs: tl.constexpr,
@@ -123,7 +123,7 @@ def _row_of_windows(
     return best, which
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def convolve_and_pool(
     pictures, weights, bias, results, winners, count,
     height: tl.constexpr, width: tl.constexpr, inputs: tl.constexpr, outputs: tl.constexpr,
@@ -195,7 +195,7 @@ def _from_windows(
     return total
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def unpool(
     gradients, winners, results, count, height: tl.constexpr, width: tl.constexpr,
     outputs: tl.constexpr, LANES: tl.constexpr,
@@ -211,7 +211,7 @@ def unpool(
     tl.store(results + place, total.to(results.dtype.element_ty), there[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "tiles"])
 def weight_gradients(
     pictures, gradients, winners, sums, count, tiles, size,
     height: tl.constexpr, width: tl.constexpr, inputs: tl.constexpr, outputs: tl.constexpr,
