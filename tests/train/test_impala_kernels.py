@@ -287,7 +287,6 @@ DECLINED = {
     "the other memory format": lambda: small_network()[2].to(memory_format=torch.contiguous_format),
     "float64": lambda: small_network()[2].double(),
     "stride": lambda: layers.Layers(nn.Conv2d(16, 16, 3, 2, 1), nn.MaxPool2d(3, 2, 1)),
-    "no batch": lambda: small_network()[2],
     "width of images": lambda: layers.Layers(
         layers.PixelConv(4, 16, 3, padding=1), nn.MaxPool2d(3, 2, 1)
     ),
@@ -311,7 +310,6 @@ def test_other_layers_are_left_to_torch(name, monkeypatch, calls):
         images = torch.randint(0, 256, size, dtype=torch.uint8).to(DEVICE)
     else:
         images = torch.randn(1, weight.shape[1], 8, 12).to(weight).to(memory_format=LAST)
-        images = images[0] if name == "no batch" else images
     for one, other in zip(*both(net, images, monkeypatch), strict=True):
         assert (one - other).norm() <= 1e-5 * other.norm()
     assert not calls
