@@ -186,10 +186,10 @@ def candidates(kernel: str, inputs: int) -> Iterator[Any]:
     """Ways to divide a kernel's work."""
     from cule.train.nn.kernels.impala import Block
 
-    lanes = ((64, 4), (128, 4), (128, 8), (256, 8))
-    spans = (4, 8, 16) if inputs < 16 or kernel == "weights" else (1, 2, 4)
-    parts = {"convolve": (1,), "pool": (1, 2, 4), "weights": (132, 264, 528)}[kernel]
-    stages = {"convolve": (1, 2, 3), "pool": (1, 2), "weights": (1, 2, 3)}[kernel]
+    lanes = ((64, 4), (64, 8), (128, 4), (128, 8))
+    spans = (4, 16) if inputs < 16 else (2, 4, 8) if kernel == "weights" else (1, 2, 4)
+    stages = (1,) if kernel == "pool" else (1, 2)
+    parts = {"convolve": (1,), "pool": (2, 4), "weights": (88, 220, 528)}[kernel]
     for (lane, warps), span, stage, part in itertools.product(lanes, spans, stages, parts):
         yield Block(lane, span, warps, stage, part)
 
@@ -198,11 +198,16 @@ def tune(batch: int, given: argparse.Namespace) -> None:
     """Prints the fastest candidates for each kernel of the groups, forward and backward."""
     from cule.train.nn.kernels import impala
 
+    def best_of(group: nn.Module, images: torch.Tensor) -> float:
+        graph = captured(works_of(group, images)[1])
+        return min(milliseconds(graph, given.repeats) for _ in range(3))
+
     groups = groups_of(given.width)
     for name in given.groups:
         if name == "features":
             continue
         group, images = groups[name], images_of(name, groups[name], batch)
+        print(f"{batch} {name} as it is: {best_of(group, images):.3f} ms", flush=True)
         outputs, inputs = next(group.parameters()).shape[:2]
         keys = [("weights", inputs, outputs), ("convolve", outputs, inputs)]
         keys += [("pool", inputs, outputs)] if name.startswith("pool") else []
@@ -213,12 +218,9 @@ def tune(batch: int, given: argparse.Namespace) -> None:
             for block in candidates(kernel, i):
                 with patch.dict(impala.BLOCKS_OF, {key: block}):
                     try:
-                        graph = captured(works_of(group, images)[1])
+                        times[block] = best_of(group, images)
                     except Exception as problem:  # as of too much shared memory
-                        print(f"  {key} {block}: {type(problem).__name__}", flush=True)
-                        torch.cuda.synchronize()
-                        continue
-                    times[block] = min(milliseconds(graph, given.repeats) for _ in range(3))
+                        print(f"  {key} {tuple(block)}: {type(problem).__name__}", flush=True)
             for block in sorted(times, key=times.__getitem__)[:5]:
                 print(f"{batch} {key} {tuple(block)} {times[block]:.3f} ms", flush=True)
 
