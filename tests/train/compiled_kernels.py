@@ -12,16 +12,46 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from cule.train.nn.kernels import adam, draws, frames, layers, losses, muon, policy, returns
+from cule.train.nn.kernels import (
+    adam,
+    convolutions,
+    draws,
+    frames,
+    impala,
+    layers,
+    losses,
+    muon,
+    policy,
+    returns,
+)
 
 TARGET = GPUTarget("cuda", 90, 32)
 # What Triton calls types; an argument that is not in a kernel's own list has that of its name.
 FLOAT, HALF, BYTE, LONG = "*fp32", "*bf16", "*u8", "*i64"
 ROWS = {"ROWS": 32, "WIDTH": 8}
 SCAN = {"steps": 20, "LANES": 64}
+# A layer of the IMPALA ResNet of width 1.
+LAYER = {"height": 21, "width": 21, "inputs": 32, "outputs": 32, "span": 2, "precision": "tf32",
+         "LANES": 64}  # fmt: skip
 # Each kernel's arguments that are not float32 tensors, and its constants.
-KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
+KERNELS: dict[Any, tuple[dict[str, str], dict[str, Any]]] = {
     adam._adam: ({"first": FLOAT}, {"BLOCK": 1024}),
+    convolutions.convolve: (
+        dict.fromkeys(("pictures", "weights", "gate", "skip", "results"), HALF),
+        LAYER | {"relu": True, "relu_after": True, "transposed": True},
+    ),
+    convolutions.convolve_and_pool: (
+        {"pictures": HALF, "weights": HALF, "results": HALF, "winners": BYTE},
+        LAYER | {"rows": 6},
+    ),
+    convolutions.unpool: (
+        {"gradients": HALF, "winners": BYTE, "results": HALF},
+        {"height": 21, "width": 21, "outputs": 32, "LANES": 64},
+    ),
+    convolutions.weight_gradients: (
+        {"pictures": HALF, "gradients": HALF, "winners": BYTE},
+        LAYER | {"inputs": 4, "span": 16, "relu": False},
+    ),
     draws._draw: (
         {"step": LONG, "results": LONG, "seed": "i64"},
         {"kind": 2, "BLOCK": 256},
@@ -43,6 +73,10 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
         dict.fromkeys(("age", "slots", "envs"), LONG) | {"words": "*i32", "patches": HALF},
         {"depth": 4, "height": 84, "width": 84, "ring": True, "BLOCK": 1024},
     ),
+    layers._centred_pixels: (
+        dict.fromkeys(("age", "slots", "envs"), LONG) | {"words": "*i32", "pixels": HALF},
+        {"depth": 4, "size": 1764, "ring": True, "BLOCK": 1024},
+    ),
     losses._clipped_loss: (
         {"played": BYTE, "ent_coef": FLOAT},
         {"changing": True, "BLOCK": 1024},
@@ -62,10 +96,14 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, int]]] = {
     returns._vtrace: ({}, SCAN),
 }
 # What kernels call is compiled with them.
-CALLED = {adam._correction, frames.begin_of, frames.newest_of, muon._places}
+CALLED = {
+    adam._correction, convolutions._convolved, convolutions._from_windows, convolutions._larger,
+    convolutions._row_of_windows, convolutions._under_taps, frames.begin_of, frames.newest_of,
+    layers._image, muon._places,
+}  # fmt: skip
 WHOLE = {"size", "rows", "width", "channels", "length", "columns", "count", "word_slot", "word_env",
          "age_slot", "slot_row", "slot_column", "env_row", "env_column", "first", "number", "stop",
-         "envs", "each"}  # fmt: skip
+         "envs", "each", "tiles"}  # fmt: skip
 REAL = {
     "beta_1",
     "beta_2",
@@ -83,14 +121,14 @@ REAL = {
 }
 
 
-def kind(name: str, own: dict[str, str], constants: dict[str, int]) -> str:
+def kind(name: str, own: dict[str, str], constants: dict[str, Any]) -> str:
     """What Triton calls an argument's type."""
     if name in constants:
         return "constexpr"
     return own.get(name) or ("i32" if name in WHOLE else "fp32" if name in REAL else FLOAT)
 
 
-def compiled(kernel: Any, own: dict[str, str], constants: dict[str, int]) -> int:
+def compiled(kernel: Any, own: dict[str, str], constants: dict[str, Any]) -> int:
     """Compiles a kernel; returns the bytes of its code."""
     names = [parameter.name for parameter in kernel.params]
     signature = {name: kind(name, own, constants) for name in names}
@@ -101,7 +139,7 @@ def compiled(kernel: Any, own: dict[str, str], constants: dict[str, int]) -> int
 
 def main() -> None:
     """Compiles them, also with each whole number as 1, which Triton then makes a constant."""
-    modules = adam, draws, frames, layers, losses, muon, policy, returns
+    modules = adam, convolutions, draws, frames, impala, layers, losses, muon, policy, returns
     there = {v for m in modules for v in vars(m).values() if isinstance(v, triton.JITFunction)}
     assert there - CALLED == set(KERNELS), "each kernel is in the table"
     for kernel, (own, constants) in KERNELS.items():

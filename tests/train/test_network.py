@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cule.train.nn.models import ActorCritic, PixelConv, patches, sample
+from cule.train.nn.layers import PixelConv, patches
+from cule.train.nn.models import ActorCritic, sample
 
 
 def random_images(count):

@@ -84,15 +84,17 @@ def test_discounted_returns(shape, steps):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(3, 4, 84, 84), (2, 1, 8, 12), (1, 3, 4, 4)])
-def test_centred_patches_are_exact(dtype, shape):
+def test_centred_patches_and_pixels_are_exact(dtype, shape):
     images = torch.randint(0, 256, shape, dtype=torch.uint8).to(DEVICE)
     images[0] = 0
     images[0, :, :, : shape[3] // 2] = 1  # a mean of a half
     found = layers.centred_patches(images, dtype)
     assert found.is_contiguous(memory_format=torch.channels_last)
     mean = images.float().mean(dim=(1, 2, 3), keepdim=True).round()
-    wanted = functional.pixel_unshuffle((images.float() - mean) / 256, 4)
-    assert torch.equal(found.float(), wanted)
+    centred = (images.float() - mean) / 256
+    assert torch.equal(found.float(), functional.pixel_unshuffle(centred, 4))
+    found = layers.centred_pixels(images, dtype)
+    assert found.dtype == dtype and torch.equal(found.float(), centred.permute(0, 2, 3, 1))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -242,6 +244,8 @@ def test_frames_of_a_ring(length, part, monkeypatch):
                 one, other = (each.view(-1, 4, 8, 20).flatten(0, -4) for each in (one, other))
                 found = layers.centred_patches(other, torch.float32)
                 assert torch.equal(found, layers.centred_patches(one, torch.float32))
+                found = layers.centred_pixels(other, torch.float32)
+                assert torch.equal(found, layers.centred_pixels(one, torch.float32))
     assert torch.equal(rings[0].words, rings[1].words) and torch.equal(rings[0].age, rings[1].age)
 
 

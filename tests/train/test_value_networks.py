@@ -11,7 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cule.train.nn.models import PixelConv, Residual
+from cule.train.nn.layers import PixelConv
+from cule.train.nn.models import Residual
 from cule.train.nn.value_networks import Branch, NoisyLinear, SpectralConv, ValueNetwork
 
 

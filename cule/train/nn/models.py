@@ -8,15 +8,14 @@ head and a value head.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Literal, TypeVar, cast, get_args
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from cule.errors import InvalidValue
 from cule.train.nn import draws, kernels
+from cule.train.nn.layers import Layers, PixelConv, by_kernels, used_weight
 from cule.train.nn.memory import Lstm
 
 ModelName = Literal["nature", "nature-norm", "lstm", "impala"]
@@ -34,94 +33,10 @@ def initialised(layer: Layer, gain: float = math.sqrt(2)) -> Layer:
     return layer
 
 
-def patches(images: torch.Tensor) -> torch.Tensor:
-    """Squares of 4x4 pixels as channels: (n, c, h, w) uint8 to (n, 16 c, h / 4, w / 4).
-
-    The channels are in the order of pixel_unshuffle; the memory format is channels_last.
-    """
-    if torch.compiler.is_compiling():
-        # torch.compile fuses this, but cannot view memory that it lays out itself as words.
-        pixels = images.unflatten(3, (-1, 4)).unflatten(2, (-1, 4)).permute(0, 2, 4, 1, 3, 5)
-    else:
-        # Moves four neighbouring pixels as one 32-bit word.
-        words = images.view(torch.int32).unflatten(2, (-1, 4)).permute(0, 2, 4, 1, 3).contiguous()
-        pixels = words.view(torch.uint8)
-    return pixels.flatten(3).permute(0, 3, 1, 2)
-
-
 def to_channels_last(net: nn.Module) -> None:
     """Gives a network's convolutions the channels_last memory format, if it has any."""
     if any(p.dim() == 4 for p in net.parameters()):
         net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-
-class PixelConv(nn.Conv2d):
-    """A first layer: a convolution of bytes, less the mean of their image, divided by 256.
-
-    Subtracting the mean matters, as what all images share would outweigh their differences: in Pong
-    a few pixels of the ball matter, on a bright field. A gradient would move all weights of a unit
-    together, and within a few hundred updates most units would be dead.
-
-    Integers up to 256 are exact in bfloat16, and so is division by a power of two, so that it does
-    not matter whether pixels or weights are divided: torch divides the weights, which are few, and
-    a kernel the pixels, which it passes through anyway.
-
-    With stride 4 and a kernel of a multiple of 4, the convolution runs on patches: their pixels
-    become channels, and the kernel is `kernel / 4` wide. With four channels a GPU's matrix units
-    would be mostly idle; with 64 they are not.
-    """
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """(n, in_channels, h, w) uint8 to (n, out_channels, h', w')."""
-        return self.convolve(images, self.bias)
-
-    def convolve(self, images: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        """The same with another bias, or without one."""
-        kind = images.device.type
-        dtype = (
-            torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.weight.dtype
-        )
-        weight, stride = self.weight, cast(Any, self.stride)
-        channels_last = weight.is_contiguous(memory_format=torch.channels_last)
-        if stride == (4, 4) and channels_last and kernels.serve(images):
-            from cule.train.nn.kernels import layers
-
-            pixels = layers.centred_patches(images, dtype)
-            weight = functional.pixel_unshuffle(weight, 4)
-            return functional.conv2d(pixels, weight, bias, 1, self.padding)
-        weight = weight / 256.0
-        if stride == (4, 4):
-            images, weight, stride = patches(images), functional.pixel_unshuffle(weight, 4), 1
-        pixels = images.to(
-            dtype, memory_format=torch.channels_last if channels_last else torch.contiguous_format
-        )
-        # torch's mean of bytes would first store each of them as a float. Both ways are exact.
-        mean = pixels.mean(dim=(1, 2, 3), keepdim=True, dtype=torch.float32).round().to(dtype)
-        return functional.conv2d(pixels.sub_(mean), weight, bias, stride, self.padding)
-
-
-class Layers(nn.Sequential):
-    """Layers, one after the other. A kernel adds a bias and applies the ReLU that follows."""
-
-    def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """The output of the last layer."""
-        if not kernels.serve(values):
-            return super().forward(values)
-        from cule.train.nn.kernels import layers
-
-        before: nn.Conv2d | nn.Linear | None = None
-        for layer, following in pairwise((*self, None)):
-            if before is not None:
-                values, before = layers.bias_relu(values, cast(torch.Tensor, before.bias)), None
-            elif isinstance(layer, PixelConv) and isinstance(following, nn.ReLU):
-                values, before = layer.convolve(values, None), layer
-            elif isinstance(layer, nn.Conv2d) and isinstance(following, nn.ReLU):
-                values, before = layer._conv_forward(values, layer.weight, None), layer
-            elif isinstance(layer, nn.Linear) and isinstance(following, nn.ReLU):
-                values, before = functional.linear(values, layer.weight), layer
-            else:
-                values = layer(values)
-        return values
 
 
 def nature_features(width: float, *, layer_norm: bool = False) -> tuple[nn.Sequential, int]:
@@ -164,6 +79,14 @@ class Residual(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """(n, channels, h, w) to the same shape."""
+        first, second = cast(nn.Conv2d, self.layers[1]), cast(nn.Conv2d, self.layers[3])
+        if kernels.serve(images) and by_kernels(first, images) and by_kernels(second, images):
+            from cule.train.nn.kernels import impala
+
+            biases = cast(torch.Tensor, first.bias), cast(torch.Tensor, second.bias)
+            return impala.residual(
+                images, used_weight(first), biases[0], used_weight(second), biases[1]
+            )
         return images + self.layers(images)
 
 
@@ -203,7 +126,7 @@ def impala_features(width: float) -> tuple[nn.Sequential, int]:
         initialised(nn.Linear(channels * IMPALA_SIDE**2, features)),
         nn.ReLU(inplace=True),
     ]
-    return nn.Sequential(*layers), features
+    return Layers(*layers), features
 
 
 def make_features(

@@ -18,7 +18,8 @@ from torch import nn
 from torch.nn import functional
 
 from cule.errors import InvalidValue
-from cule.train.nn.models import IMPALA_SIDE, Layers, impala_blocks, initialised, nature_features
+from cule.train.nn.layers import ComputedConv, Layers
+from cule.train.nn.models import IMPALA_SIDE, impala_blocks, initialised, nature_features
 
 Quantiles = Literal["none", "c51", "iqn"]
 # A side of the Nature CNN's last images, in pixels.
@@ -71,7 +72,7 @@ class NoisyLinear(nn.Module):
         return self.mean(values) + out * self.deviation(into * values)
 
 
-class SpectralConv(nn.Conv2d):
+class SpectralConv(ComputedConv):
     """A convolution whose weights, as a matrix, are divided by their largest singular value.
 
     The matrix W is (out_channels, everything else). The singular value is estimated by power
@@ -107,11 +108,9 @@ class SpectralConv(nn.Conv2d):
         with torch.autocast(self.weight.device.type, enabled=False):
             return (self._matrix().T @ self.left).norm()
 
-    def _conv_forward(
-        self, values: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
-    ) -> torch.Tensor:
-        # Layers calls this, too, without the bias that a kernel adds.
-        return super()._conv_forward(values, weight / self.sigma(), bias)
+    def used_weight(self) -> torch.Tensor:
+        """The weights by their largest singular value."""
+        return self.weight / self.sigma()
 
 
 def make_trunk(
@@ -145,7 +144,7 @@ def make_trunk(
     if pool:
         layers.append(nn.AdaptiveMaxPool2d(pool))
     side = pool or IMPALA_SIDE
-    trunk = nn.Sequential(*layers, nn.Flatten())
+    trunk = Layers(*layers, nn.Flatten())
     return trunk, channels * side**2, max(1, round(256 * width))
 
 

@@ -17,19 +17,15 @@ TILE, MOST_PROGRAMS = 8192, 264
 
 
 @triton.jit
-def _centred_patches(
-    words, age, slots, envs, patches, slot_row, slot_column, env_row, env_column,
-    columns, length, word_slot, word_env, age_slot, depth: tl.constexpr, height: tl.constexpr,
-    width: tl.constexpr, ring: tl.constexpr, BLOCK: tl.constexpr,
+def _image(
+    words, age, slots, envs, place, slot_row, slot_column, env_row, env_column, columns, length,
+    word_slot, word_env, age_slot, depth: tl.constexpr, size: tl.constexpr, ring: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A program is an image: the mean of its bytes, then each byte less the mean, over 256.
+    """The slot, the env and the age of an image, and the mean of its bytes as an integer.
 
     A word is four pixels.
     """
-    size: tl.constexpr = height * width // 4
-    across: tl.constexpr = width // 4
-    row: tl.constexpr = width * depth
-    place = tl.program_id(0)
     if ring:
         slot, env, before = newest_of(
             place, age, slots, envs, slot_row, slot_column, env_row, env_column, columns, age_slot
@@ -51,7 +47,24 @@ def _centred_patches(
     low = tl.floor(mean)
     over = mean - low
     odd = low - 2 * tl.floor(low / 2)
-    mean = tl.where((over > 0.5) | ((over == 0.5) & (odd == 1)), low + 1, low)
+    return slot, env, before, tl.where((over > 0.5) | ((over == 0.5) & (odd == 1)), low + 1, low)
+
+
+@triton.jit
+def _centred_patches(
+    words, age, slots, envs, patches, slot_row, slot_column, env_row, env_column,
+    columns, length, word_slot, word_env, age_slot, depth: tl.constexpr, height: tl.constexpr,
+    width: tl.constexpr, ring: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A program is an image: the mean of its bytes, then each byte less the mean, over 256."""
+    size: tl.constexpr = height * width // 4
+    across: tl.constexpr = width // 4
+    row: tl.constexpr = width * depth
+    place = tl.program_id(0)
+    slot, env, before, mean = _image(
+        words, age, slots, envs, place, slot_row, slot_column, env_row, env_column, columns,
+        length, word_slot, word_env, age_slot, depth, size, ring, BLOCK,
+    )  # fmt: skip
     image = place.to(tl.int64) * (4 * size * depth)
     pixel = tl.arange(0, 4)
     # In the order in which they are stored. Stores of eight bytes, scattered over the image, would
@@ -73,6 +86,44 @@ def _centred_patches(
         )  # fmt: skip
 
 
+@triton.jit
+def _centred_pixels(
+    words, age, slots, envs, pixels, slot_row, slot_column, env_row, env_column,
+    columns, length, word_slot, word_env, age_slot, depth: tl.constexpr, size: tl.constexpr,
+    ring: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A program is an image, as in _centred_patches; a pixel's numbers are side by side."""
+    place = tl.program_id(0)
+    slot, env, before, mean = _image(
+        words, age, slots, envs, place, slot_row, slot_column, env_row, env_column, columns,
+        length, word_slot, word_env, age_slot, depth, size, ring, BLOCK,
+    )  # fmt: skip
+    image = place.to(tl.int64) * (4 * size * depth)
+    for first in range(0, 4 * size * depth, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        own, pixel = at % depth, at // depth
+        begin = tl.zeros([BLOCK], tl.int64)
+        for one in tl.static_range(depth):
+            its = begin_of(one, slot, env, before, length, word_slot, word_env, depth)
+            begin = tl.where(own == one, its, begin)
+        word = tl.load(words + begin + pixel // 4, at < 4 * size * depth, 0)
+        value = ((word >> (8 * (pixel % 4))) & 255).to(tl.float32)
+        value = ((value - mean) / 256).to(pixels.dtype.element_ty)
+        tl.store(pixels + image + at, value, at < 4 * size * depth)
+
+
+def _source(images: torch.Tensor) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """The tensors and the layout from which kernels read images, also the Stacks of a ring."""
+    if isinstance(images, Stacks):
+        words = images.ring.words.view(torch.int32)
+        tensors = words, images.ring.age, images.slots, images.envs
+        return tensors, layout_of(*tensors)
+    _, depth, height, width = images.shape
+    words = images.contiguous().view(torch.int32)
+    size = height * width // 4
+    return (words,) * 4, (0, 0, 0, 0, 0, depth, size, depth * size, 0)
+
+
 def centred_patches(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Squares of 4x4 pixels as channels, less the mean of their image, divided by 256.
 
@@ -88,18 +139,30 @@ def centred_patches(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     output = torch.empty(
         (count, height // 4, width // 4, 16 * depth), dtype=dtype, device=images.device
     )
-    if isinstance(images, Stacks):
-        words = images.ring.words.view(torch.int32)
-        tensors = words, images.ring.age, images.slots, images.envs
-        layout = layout_of(*tensors)
-    else:
-        words = images.contiguous().view(torch.int32)
-        size = height * width // 4
-        tensors, layout = (words,) * 4, (0, 0, 0, 0, 0, depth, size, depth * size, 0)
+    tensors, layout = _source(images)
     _centred_patches[(count,)](
         *tensors, output, *layout, depth, height, width, isinstance(images, Stacks), WORDS
     )
     return output.permute(0, 3, 1, 2)
+
+
+def centred_pixels(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Pixels less the mean of their image, divided by 256.
+
+    Args:
+        images: (n, c, h, w) uint8, also the Stacks of a ring; w is a multiple of 4.
+        dtype: as for centred_patches.
+
+    Returns:
+        (n, h, w, c).
+    """
+    count, depth, height, width = images.shape
+    output = torch.empty((count, height, width, depth), dtype=dtype, device=images.device)
+    tensors, layout = _source(images)
+    _centred_pixels[(count,)](
+        *tensors, output, *layout, depth, height * width // 4, isinstance(images, Stacks), WORDS
+    )
+    return output
 
 
 @triton.jit
