@@ -18,8 +18,8 @@ from cule.rom import games
 NUM_GAMES = len(_core.games())  # those of several players, too
 ODD = (
     "-1", "0", "0xdeadbeef000", "2**64", "None",
-    "8", "1", "7", "4096", "2**31", "2**32 - 1", "2**63 - 1", "2**63", "2**70", "1.5", "float('nan')",
-    "'x'", "b''", "[]",
+    "8", "1", "7", "4096", "2**31", "2**32 - 1", "2**63 - 1", "2**63", "2**70", "1.5",
+    "float('nan')", "'x'", "b''", "[]",
     "{}", "object()",
 )  # fmt: skip
 CALLS = (
