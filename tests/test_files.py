@@ -220,7 +220,7 @@ def test_replacing_deletes_what_killed_processes_left_and_nothing_else(tmp_path:
     with writing(other) as process:
         process.send_signal(signal.SIGKILL)
     (left_by_other,) = set(tmp_path.iterdir()) - before
-    for _ in range(3):
+    for _ in range(2):
         with writing(path) as process:
             process.send_signal(signal.SIGKILL)
             process.wait()

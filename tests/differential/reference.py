@@ -32,7 +32,7 @@ class Pair:
     def __init__(
         self, name: str, mode: int | None = None, difficulty: int = 0, options: Options = OPTIONS
     ):
-        game = find_game(name)
+        self.game = game = find_game(name)
         mode = game.facts["default_mode"] if mode is None else mode
         self.ale = ale_py.ALEInterface()
         self.ale.setFloat("repeat_action_probability", 0.0)
@@ -68,6 +68,17 @@ class Pair:
         over = self.ale.game_over()
         assert self.memory["terminated"][0] == over, "game over"
         return over
+
+    def compare_facts(self) -> None:
+        """Raises AssertionError if the game has other actions, modes or difficulties."""
+        for kind, theirs in (
+            ("minimal", self.ale.getMinimalActionSet()),
+            ("full", self.ale.getLegalActionSet()),
+        ):
+            actions = list(action_numbers(self.game, kind))
+            assert actions == [action.value for action in theirs], f"{kind} actions"
+        assert list(self.game.modes) == self.ale.getAvailableModes(), "modes"
+        assert list(self.game.difficulties) == self.ale.getAvailableDifficulties(), "difficulties"
 
     def compare(self) -> None:
         """Raises AssertionError if anything visible differs."""

@@ -65,8 +65,9 @@ BRIEF = (
 @pytest.mark.parametrize(
     ("game", "steps", "least_ends", "options", "lives_end"),
     [
-        *((*case, True) for case in (*LONG, *BRIEF)),
+        *((*case, True) for case in (*LONG[:2], *BRIEF)),
         *((*case, False) for case in (LONG[0], *BRIEF)),
+        *(pytest.param(*case, True, marks=pytest.mark.slow) for case in LONG[2:]),
         *(pytest.param(*case, False, marks=pytest.mark.slow) for case in LONG[1:]),
     ],
     ids=str,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ from cule.console import Group, Options, action_numbers
 from cule.engine import Engine
 from cule.facts.objects import MOST_OBJECTS, object_facts
 from cule.rom import find_game
-from tests.support.build import CHECKED, build_module
 from tests.support.marks import few
 
 # Sprites in several colors, objects that are rewritten within a scanline, a playfield in two
@@ -51,13 +49,6 @@ class Box(NamedTuple):
     colors: frozenset[int]
 
 
-@pytest.fixture(scope="module")
-def module(build_folder: Path) -> ModuleType:
-    source = Path(__file__).with_name("objects_module.cpp")
-    flags = [*CHECKED, "-Wno-unknown-pragmas"]
-    return build_module("objects_module", [source], build_folder, compile_flags=flags)
-
-
 def runs_of(line: int, pixels: np.ndarray, gap: int) -> list[Run]:
     """The runs of a scanline, of which `pixels` has a row for each object."""
     found = []
@@ -77,12 +68,13 @@ def boxes_of(frame: np.ndarray, settings: tuple[int, ...]) -> list[Box]:
     runs = [run for line, pixels in enumerate(frame) for run in runs_of(line, pixels, gap)]
     component = list(range(len(runs)))
     for i, one in enumerate(runs):
-        for k in range(i):
+        for k in range(i - 1, -1, -1):
             other = runs[k]
+            if one.line - other.line > 1 + line_gap:
+                break  # runs are in the order of their lines
             of_class = classes[one.object]
             if (
-                one.line - other.line <= 1 + line_gap
-                and not any(other.line < cut <= one.line for cut in cuts)
+                not any(other.line < cut <= one.line for cut in cuts)
                 and classes[other.object] == of_class
                 and (one.color == other.color or not one_color >> of_class & 1)
                 and one.begin <= other.end and other.begin <= one.end
@@ -134,7 +126,7 @@ def make_engine(name: str, settings: tuple[int, ...], frameskip: int) -> Engine:
          ("ms_pacman", SETTINGS[1])],
     ),
 )  # fmt: skip
-def test_boxes_are_components(name: str, settings: tuple[int, ...], module: ModuleType) -> None:
+def test_boxes_are_components(name: str, settings: tuple[int, ...], drawing: ModuleType) -> None:
     """In each step those of the last two frames; with one frame in a step, the one before stays."""
     for frameskip, wide in ((4, True), (1, False)):
         engine = make_engine(name, settings, frameskip)
@@ -143,7 +135,7 @@ def test_boxes_are_components(name: str, settings: tuple[int, ...], module: Modu
         seen: list[list[Box]] = []
         for _ in range(STEPS // frameskip):
             engine.tensors["actions"][:] = int(torch.randint(actions, (), generator=generator))
-            frames = module.step(engine.batch.address, wide)
+            frames = drawing.step_and_see(engine.batch.address, wide)
             seen = [*seen, *(boxes_of(frame, settings) for frame in frames[-2:])][-2:]
             boxes = engine.tensors["boxes"][0].numpy()
             for rows, expected in zip(boxes[-len(seen) :], seen, strict=True):

@@ -24,8 +24,9 @@ SIZES = [
     (84, 84), (64, 64), (96, 96), (128, 128), (105, 80), (210, 160), (42, 42), (70, 40), (42, 53),
     (84, 160), (210, 84), (110, 84), (1, 1), (7, 160), (210, 1), (3, 5), (84, 16), (84, 17),
     (210, 80), (30, 32), (209, 159), (211, 160), (210, 161), (256, 256), (84, 300), (500, 3),
-    (512, 512), (333, 777),
+    (333, 777),
 ]  # fmt: skip
+LARGEST = pytest.param((512, 512), marks=pytest.mark.slow)
 NONE, LAST, LAST_TWO, SHOWN_AND_LAST_BUT_ONE = range(4)  # NewFrame
 
 
@@ -164,7 +165,7 @@ def test_levels_are_those_of_the_processor(module: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("grey", [True, False], ids=["grey", "rgb"])
-@pytest.mark.parametrize("size", [*SIZES, *sizes_at_random()], ids=str)
+@pytest.mark.parametrize("size", [*SIZES, *sizes_at_random(), LARGEST], ids=str)
 def test_levels_agree_with_pixels_and_with_opencv(
     module: ModuleType, size: tuple[int, int], grey: bool
 ) -> None:

@@ -1,8 +1,8 @@
 """cule.AtariEnv takes the place of ale_py.AtariVectorEnv: with the same seed and actions it returns
 the same, exactly.
 
-All 104 games are played briefly, every option that both have on some games, and, marked slow,
-everything for longer.
+A game of each kind is played briefly (test_core.py has all games, and the facts by which they
+differ), every option that both have on some games, and, marked slow, everything for longer.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 from vector_pair import SEED, Pair
 
 import cule
+from tests.support.marks import few
 
 GAMES = [game.name for game in cule.games()]
 # ale-py indexes their actions by the numbers of all 18, and ends the process where the button is
@@ -69,7 +70,19 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("game", GAMES)
+def one_of_each_kind() -> list[str]:
+    """Games that differ in what an env knows of its game, and two for PAL."""
+    facts = (
+        "height", "minimal_actions", "uses_paddles", "draws_for_mode", "writes_much",
+        "frames_cut_off",
+    )  # fmt: skip
+    kinds: dict[tuple[Any, ...], str] = {}
+    for game in cule.games():
+        kinds.setdefault(tuple(game.facts[name] for name in facts), game.name)
+    return [*kinds.values(), "klax", "pacman"]
+
+
+@pytest.mark.parametrize("game", few(GAMES, one_of_each_kind()))
 def test_every_game_matches_ale(game: str, device: str) -> None:
     """Plays ten steps from the emulated start, with default options."""
     Pair(game, num_envs=1, device=device).play(10)

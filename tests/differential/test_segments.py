@@ -7,7 +7,6 @@ that are read) with a replay of the same entries.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -19,7 +18,6 @@ from cule import _core
 from cule.console import Group, Options, action_numbers
 from cule.engine import Engine
 from cule.rom import find_game, games
-from tests.support.build import CHECKED, build_module
 from tests.support.traces import earlier_frames_show, leaves_lines
 
 # PAL, 250 lines, collisions read and cleared at all times, long frames, mid-line writes, frames
@@ -29,18 +27,11 @@ GAMES = (
     "ms_pacman",
     "journey_escape", "video_checkers",
 )  # fmt: skip
-MODULE_FLAGS = [*CHECKED, "-Wno-unknown-pragmas"]
 STEPS, FULL_BUFFER_STEPS, CUT_OFF_STEPS, GPU_STEPS, CHECKED_STEPS = 60, 120, 500, 15, 15
 # The ways in which a step is drawn in pieces.
 PIECES = ("segments", "frames", "frames_by_32")
 FRAMESKIP, SEGMENTS_AT_LEAST = 4, 9
 READING = ("freeway", "pitfall2", "seaquest", "space_invaders", "robotank")
-
-
-@pytest.fixture(scope="module")
-def segments(build_folder: Path) -> ModuleType:
-    source = Path(__file__).with_name("segments_module.cpp")
-    return build_module("segments_module", [source], build_folder, compile_flags=MODULE_FLAGS)
 
 
 def make_engine(game: str, mode: int | None = None, **kwargs: int) -> Engine:
@@ -53,7 +44,7 @@ def make_engine(game: str, mode: int | None = None, **kwargs: int) -> Engine:
 
 
 def play(
-    segments: ModuleType, game: str, steps: int, ways: tuple[str, ...], **options: int
+    drawing: ModuleType, game: str, steps: int, ways: tuple[str, ...], **options: int
 ) -> Iterator[tuple[str, list[Engine]]]:
     """Steps an engine for each of the `ways`, with the same actions; yields the number of each
     step."""
@@ -65,7 +56,7 @@ def play(
         )
         for engine, way in zip(engines, ways, strict=True):
             engine.tensors["actions"][:] = action
-            segments.step(engine.batch.address, way)
+            drawing.step(engine.batch.address, way)
         yield f"step {number}", engines
         if engines[0].tensors["terminated"][0]:
             for engine in engines:
@@ -84,10 +75,10 @@ def same(one: Engine, other: Engine, names: tuple[str, ...], where: str) -> None
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_segments_are_the_whole(game: str, segments: ModuleType) -> None:
+def test_segments_are_the_whole(game: str, drawing: ModuleType) -> None:
     pictures, shared = set(), [0] * len(PIECES)
     own = torch.arange(_core.PICTURE_ROWS, dtype=torch.uint8).expand(1, 2, -1)
-    for number, (whole, *others) in play(segments, game, STEPS, ("entries", *PIECES)):
+    for number, (whole, *others) in play(drawing, game, STEPS, ("entries", *PIECES)):
         pictures.add(pictures_of(whole).numpy().tobytes())
         assert torch.equal(whole.tensors["row_of"], own)
         for place, pieces in enumerate(others):
@@ -103,11 +94,11 @@ def test_segments_are_the_whole(game: str, segments: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_more_than_two_frames_are_pooled(game: str, segments: ModuleType) -> None:
+def test_more_than_two_frames_are_pooled(game: str, drawing: ModuleType) -> None:
     """All frames are drawn in order, in each line of them alone, and each is pooled at its end."""
     pooled = set()
     ways = ("entries", *PIECES)
-    for number, (whole, *others) in play(segments, game, STEPS, ways, pooled_frames=3, frameskip=5):
+    for number, (whole, *others) in play(drawing, game, STEPS, ways, pooled_frames=3, frameskip=5):
         assert whole.keeps_pooled
         pooled.add(whole.tensors["pooled"].numpy().tobytes())
         for place, pieces in enumerate(others):
@@ -122,7 +113,7 @@ def test_more_than_two_frames_are_pooled(game: str, segments: ModuleType) -> Non
     [("video_checkers", 19), ("tic_tac_toe_3d", 1), ("othello", 1), ("video_chess", 0)],
 )
 def test_frames_that_are_cut_off_go_on_where_they_stopped(
-    game: str, mode: int, segments: ModuleType
+    game: str, mode: int, drawing: ModuleType
 ) -> None:
     """They continue at that color clock: the last write before may take effect after its cycle."""
     ways = ("entries", *PIECES)
@@ -133,7 +124,7 @@ def test_frames_that_are_cut_off_go_on_where_they_stopped(
             action = int(torch.randint(9, (), generator=generator))
         for engine, way in zip(engines, ways, strict=True):
             engine.tensors["actions"][:] = action
-            segments.step(engine.batch.address, way)
+            drawing.step(engine.batch.address, way)
         for pieces, way in zip(others, PIECES, strict=True):
             same(whole, pieces, ("records", "ram", "traces"), f"step {number}, {way}")
 
@@ -141,7 +132,7 @@ def test_frames_that_are_cut_off_go_on_where_they_stopped(
 @pytest.mark.parametrize("capacity", [1, 200, 1500])
 @pytest.mark.parametrize("way", PIECES)
 def test_segments_of_a_buffer_that_was_full_end(
-    capacity: int, way: str, segments: ModuleType
+    capacity: int, way: str, drawing: ModuleType
 ) -> None:
     """Then marks of frames' ends are missing, and frames are drawn in order.
 
@@ -155,7 +146,7 @@ def test_segments_of_a_buffer_that_was_full_end(
         for engine in (whole, pieces):
             engine.batch.buffer_capacity = capacity
             engine.tensors["actions"][:] = action
-            segments.step(engine.batch.address, way if engine is pieces else "entries")
+            drawing.step(engine.batch.address, way if engine is pieces else "entries")
         for name in ("ram", "traces", "faults"):
             assert torch.equal(whole.tensors[name], pieces.tensors[name]), name
         broken += int(earlier_frames_show(pieces.tensors["traces"])[0])
@@ -164,7 +155,7 @@ def test_segments_of_a_buffer_that_was_full_end(
 
 
 @pytest.mark.parametrize("game", [game.name for game in games()])
-def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, segments: ModuleType) -> None:
+def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, drawing: ModuleType) -> None:
     """Compares the interpreter for lanes in step, with its fast path, and segments, for every
     game."""
     ours, theirs = make_engine(game), make_engine(game)
@@ -176,7 +167,7 @@ def test_steps_of_a_gpu_are_those_of_a_cpu(game: str, segments: ModuleType) -> N
         for engine in (ours, theirs):
             engine.tensors["actions"][:] = action
         ours.step()
-        segments.step(theirs.batch.address, "segments")
+        drawing.step(theirs.batch.address, "segments")
         same(ours, theirs, ("ram", "rewards", "faults"), f"step {number}")
         if ours.tensors["terminated"][0]:
             for engine in (ours, theirs):
@@ -197,21 +188,25 @@ def step_by_step(game: str, step: Callable[[int], int]) -> int:
 
 
 @pytest.mark.parametrize("game", [game.name for game in games()])
-def test_segments_begin_as_a_replay_has_them(game: str, segments: ModuleType) -> None:
+def test_segments_begin_as_a_replay_has_them(game: str, drawing: ModuleType) -> None:
     """The state for each segment, and the one after the step, are those of a replay of all
     entries."""
-    assert step_by_step(game, segments.step_checked) > CHECKED_STEPS * FRAMESKIP * SEGMENTS_AT_LEAST
+    assert step_by_step(game, drawing.step_checked) > CHECKED_STEPS * FRAMESKIP * SEGMENTS_AT_LEAST
 
 
 @pytest.mark.parametrize("game", [game.name for game in games()])
-def test_latches_read_as_a_replay_has_them(game: str, segments: ModuleType) -> None:
-    reads = step_by_step(game, segments.step_reading)
+def test_latches_read_as_a_replay_has_them(game: str, drawing: ModuleType) -> None:
+    reads = step_by_step(game, drawing.step_reading)
     assert reads > 0 or game not in READING
 
 
-def test_latches_at_random_as_a_replay_has_them(segments: ModuleType) -> None:
+@pytest.mark.parametrize(
+    "seeds",
+    [range(500), pytest.param(range(500, 1500), marks=pytest.mark.slow)], ids=["some", "others"],
+)  # fmt: skip
+def test_latches_at_random_as_a_replay_has_them(seeds: range, drawing: ModuleType) -> None:
     """Tries what no game does: accesses to the TIA at all times, and frames that are cut off
     anywhere."""
     engine = make_engine("pong")
-    found = [segments.read_at_random(engine.batch.address, seed) for seed in range(1500)]
-    assert sum(found) > 1500 and sum(count == 0 for count in found) < 400
+    found = [drawing.read_at_random(engine.batch.address, seed) for seed in seeds]
+    assert sum(found) > len(seeds) and sum(count == 0 for count in found) < 4 / 15 * len(seeds)

@@ -285,20 +285,20 @@ def test_games_in_one_process_leave_each_other_alone(device: str) -> None:
 
 
 @pytest.fixture
-def flooding_pong() -> Iterator[None]:
-    """Replaces pong's ROM by a program that only strobes RESP0, in every third cycle, and never
-    ends a frame."""
+def flooding_boxing() -> Iterator[None]:
+    """Replaces boxing's ROM by a program that only strobes RESP0, in every third cycle, and never
+    ends a frame. Boxing has one mode: at its start none is waited for."""
     sta_resp0, jump, vectors = b"\x85\x10", b"\x4c\x00\xf0", b"\x00\xf0" * 3
     image = sta_resp0 * 2043 + jump + b"\xea" + vectors
     assert len(image) == 4096
-    with program_in_place_of("pong", image):
+    with program_in_place_of("boxing", image):
         yield
 
 
-@pytest.mark.usefixtures("flooding_pong")
+@pytest.mark.usefixtures("flooding_boxing")
 def test_tia_buffer_that_overflows_is_a_fault_and_harms_no_other_env(device: str) -> None:
     """Each flooding env is between two of Breakout, which must play as they do without it."""
-    names = ["breakout", "pong", "breakout", "pong", "breakout"]
+    names = ["breakout", "boxing", "breakout", "boxing", "breakout"]
     options: dict[str, Any] = {"reset_pool_size": 1, "full_action_space": True}
     env = make(names, 5, device, **options)
     alone = make("breakout", 3, device, **options)

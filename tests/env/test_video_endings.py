@@ -6,7 +6,6 @@ import contextlib
 import gc
 import os
 import resource
-import subprocess
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from gymnasium import error
 
 import cule
 from cule.wrappers.video_file import VideoFile
+from tests.support import warm
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])
@@ -55,9 +55,7 @@ def test_videos_that_are_open_at_the_programs_end_are_finished(tmp_path: Path) -
         "file = VideoFile(sys.argv[1] + '/file.mp4'); file.itself = file\n"
         "for i in range(3): file.write(numpy.full((16, 16, 3), 9 * i, numpy.uint8))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
-    )
+    done = warm.run(["-c", program, tmp_path])
     assert (done.returncode, done.stderr) == (0, "")
     assert [len(imageio.mimread(tmp_path / name)) for name in ("env.gif", "file.mp4")] == [2, 3]
 
@@ -140,10 +138,7 @@ def test_signal_while_videos_are_finished_loses_none_in_silence(
     signals: int, when: str, suffix: str, tmp_path: Path
 ) -> None:
     """Where the handler calls sys.exit, it does so when they are finished."""
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(tmp_path), str(signals), suffix, when],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = warm.run(["-c", INTERRUPTED, tmp_path, str(signals), suffix, when])
     assert done.stdout == ""
     # At a program's end the files are finished in one block, which lets the signal wait, too.
     lost = signals > (1 if when == "close" else 2)

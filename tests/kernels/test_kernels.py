@@ -20,6 +20,7 @@ from cule.console import Options
 from cule.env.patches import Patches
 from cule.facts.patches import Patch
 from cule.rom import games
+from tests.support.marks import few
 
 # A simple game; two that read collisions all the time; PAL; pictures that are cut off; a DPC.
 GAMES = ("pong", "freeway", "seaquest", "air_raid", "tic_tac_toe_3d", "pitfall2")
@@ -39,7 +40,7 @@ def test_warps_that_wait_for_nobody(library: Path, autoreset: int, seed: int) ->
     assert pair.endings > 43
 
 
-@pytest.mark.parametrize(("num_envs", "seed"), [(269, 0), (141, 1)])
+@pytest.mark.parametrize(("num_envs", "seed"), few([(269, 0), (141, 1)], [(141, 1)]))
 def test_warps_in_step(library: Path, num_envs: int, seed: int) -> None:
     """Two multiprocessors play in step, with several warps each, the last of which is not full."""
     pair = Pair(

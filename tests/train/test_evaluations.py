@@ -138,10 +138,10 @@ def scores_on(emulator, game, episodes, **options):
 
 @pytest.mark.parametrize("game, options", [
     ("breakout", {}),
-    ("ms_pacman", {"full_action_space": True}),
+    pytest.param("ms_pacman", {"full_action_space": True}, marks=pytest.mark.slow),
     # Games begin alike: policies' random numbers differ.
     pytest.param("video_pinball", {"noops": 0}, marks=pytest.mark.slow),
-    ("qbert", {"max_frames": 1001}),
+    ("qbert", {"max_frames": 1001, "full_action_space": True}),
     ("freeway", {"sticky": 1.0}),  # each frame repeats the action before, which is drawn from none
 ])  # fmt: skip
 def test_cule_gives_the_scores_of_ale_py(game, options):

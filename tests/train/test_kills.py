@@ -18,6 +18,7 @@ from cule import train
 from examples.ppo import ppo
 from examples.reinforce import reinforce
 from examples.self_play import train as self_play
+from tests.support.marks import few
 
 KILLED = PROGRAMS | {
     "n-step": (reinforce.Reinforce, reinforce.Args, {"num_steps": 8, "n_step": 2}),
@@ -84,7 +85,9 @@ def killed_and_resumed(name, tmp_path, kills, total_frames):
 
 
 # The others are killed in the slow test below.
-@pytest.mark.parametrize("name", ["PPO", "prioritized double DQN, n = 3"])
+@pytest.mark.parametrize(
+    "name", few(["PPO", "prioritized double DQN, n = 3"], ["prioritized double DQN, n = 3"])
+)
 def test_run_killed_twice_is_as_if_never_killed(name, tmp_path):
     killed_and_resumed(name, tmp_path, 2, 2400)
 

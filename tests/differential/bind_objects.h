@@ -1,4 +1,6 @@
 // A step of env 0 drawn as on a CPU, and which pixels its objects have in each frame, for tests.
+#pragma once
+
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -121,6 +123,6 @@ py::array_t<uint16_t> play_and_see(uintptr_t address, bool wide) {
 
 }  // namespace
 
-PYBIND11_MODULE(objects_module, m) {
-  m.def("step", &play_and_see, py::arg("address"), py::arg("wide"));
+inline void bind_objects(py::module_& m) {
+  m.def("step_and_see", &play_and_see, py::arg("address"), py::arg("wide"));
 }

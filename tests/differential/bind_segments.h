@@ -1,6 +1,8 @@
 // The ways in which a step is drawn, on the CPU, for tests: entry by entry, which is the reference,
 // in segments as on a GPU, and in frames as in the CPU backend. And the TIA's state that the CPU
 // part keeps, against a replay of its entries.
+#pragma once
+
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -342,7 +344,7 @@ int read_at_random(uintptr_t address, uint32_t seed) {
 
 }  // namespace
 
-PYBIND11_MODULE(segments_module, m) {
+inline void bind_segments(py::module_& m) {
   m.def("step", &play_and_draw, py::arg("address"), py::arg("way"));
   m.def("step_checked", &play_checked, py::arg("address"));
   m.def("step_reading", &play_reading, py::arg("address"));
