@@ -62,30 +62,36 @@ CULE_INLINE int common_pixels(const int16_t* box, const int16_t* other) {
 }
 CULE_INLINE int pixels_of(const int16_t* box) { return box[kWidth] * box[kHeight]; }
 
-// Makes the list of an env's objects, in rows that are clear.
+// Makes the list of an env's objects, in rows that are clear. All lanes of a kind of Lanes
+// (common/lanes.h) call its functions together.
+template <class Lanes>
 class ObjectList {
  public:
-  CULE_INLINE ObjectList(int16_t* rows, int room, const int16_t* facts, int lines)
-      : rows_(rows), room_(room), facts_(facts), lines_(lines) {}
+  CULE_INLINE ObjectList(int16_t* rows, int room, const int16_t* facts, int lines,
+                         const Lanes& lanes)
+      : rows_(rows), room_(room), facts_(facts), lines_(lines), lanes_(lanes) {}
 
   CULE_INLINE int left_out() const { return left_out_; }
 
   // Adds the boxes of two frames. `seen` of a box: bit 0, in the last frame; bit 1, in the other.
   CULE_INLINE void add(const FrameBoxes& last, const FrameBoxes& before) {
     left_out_ = last.left_out() + before.left_out();
-    for (int i = 0; i < last.count(); ++i) last.at(i)[kVisible] = 1;
-    for (int i = 0; i < before.count(); ++i) {
-      int16_t* box = before.at(i);
-      box[kVisible] = 2;
-      for (int k = 0; k < last.count(); ++k) {
-        if (last.at(k)[kVisible] != 1 || !is_same_object(box, last.at(k))) continue;
-        last.at(k)[kVisible] = kInBothFrames;
-        box[kVisible] = 0;
-        break;
+    const int count = last.count(), count_before = before.count();
+    for (int i = lanes_.lane(); i < count; i += Lanes::kCount) last.at(i)[kVisible] = 1;
+    lanes_.sync();
+    for (int i = 0; i < count_before; ++i) {
+      const int16_t* box = before.at(i);
+      const int same = first_of(count, [&](int k) CULE_INLINE_LAMBDA {
+        return last.at(k)[kVisible] == 1 && is_same_object(box, last.at(k));
+      });
+      if (lanes_.lane() == 0) {
+        if (same < count) last.at(same)[kVisible] = kInBothFrames;
+        before.at(i)[kVisible] = same < count ? 0 : 2;
       }
+      lanes_.sync();
     }
-    for (int i = 0; i < last.count(); ++i) add(last.at(i));
-    for (int i = 0; i < before.count(); ++i) {
+    for (int i = 0; i < count; ++i) add(last.at(i));
+    for (int i = 0; i < count_before; ++i) {
       if (before.at(i)[kVisible]) add(before.at(i));
     }
   }
@@ -99,22 +105,11 @@ class ObjectList {
     for (int i = 0; i < seen; ++i) kinds |= uint32_t{1} << (row(i)[kKind] & 31);
     ObjectPlaces(facts_, ram, lines_).for_each([&](const int16_t* place) {
       const bool is_seen = kinds >> (place[kKind] & 31) & 1;
-      for (int i = 0; is_seen && i < seen; ++i) {
-        int16_t* other = row(i);
-        if (other[kKind] != place[kKind] || !(other[kVisible] & kInBothFrames)) continue;
-        const int common = common_pixels(place, other), its = pixels_of(other);
-        if (3 * common >= its + pixels_of(place)) return;
-        if (2 * common >= its) other[kVisible] = 0;
-      }
+      if (is_seen && replaces_parts(place, seen)) return;
       if (count_ < room_) put(place);
       else replace_unknown(place);
     });
-    const int used = count_;
-    count_ = 0;
-    for (int i = 0; i < used; ++i) {
-      if (row(i)[kVisible]) copy(row(count_++), row(i));
-    }
-    for (int i = count_ * kObjectFields; i < used * kObjectFields; ++i) rows_[i] = 0;
+    keep_visible();
   }
 
  private:
@@ -122,15 +117,31 @@ class ObjectList {
   int16_t* rows_;
   int room_;
   const int16_t* facts_;
-  int lines_, count_ = 0, left_out_ = 0;
+  int lines_;
+  Lanes lanes_;
+  int count_ = 0, left_out_ = 0;
 
   CULE_INLINE int16_t* row(int i) const { return rows_ + i * kObjectFields; }
   static CULE_INLINE void copy(int16_t* to, const int16_t* from) {
     for (int field = 0; field < kObjectFields; ++field) to[field] = from[field];
   }
-  CULE_INLINE void put(const int16_t* box) {
-    if (count_ == room_) ++left_out_;
-    else copy(row(count_++), box);
+  // The first of `count` numbers for which `test` is true; or `count`.
+  template <class Test>
+  CULE_INLINE int first_of(int count, const Test& test) const {
+    for (int base = 0; base < count; base += Lanes::kCount) {
+      const int i = base + lanes_.lane();
+      if (const uint32_t found = lanes_.ballot(i < count && test(i))) return base + first_bit(found);
+    }
+    return count;
+  }
+  CULE_INLINE void put(const int16_t* object) {
+    if (count_ == room_) {
+      ++left_out_;
+      return;
+    }
+    if (lanes_.lane() == 0) copy(row(count_), object);
+    ++count_;
+    lanes_.sync();
   }
 
   // In a list that is full an object of a kind is worth more than one of none.
@@ -138,15 +149,55 @@ class ObjectList {
     ++left_out_;
     int i = count_ - 1;
     while (i >= 0 && row(i)[kKind] != 0) --i;
-    if (i >= 0) copy(row(i), object);
+    lanes_.sync();  // all have found it
+    if (i >= 0 && lanes_.lane() == 0) copy(row(i), object);
+    lanes_.sync();
+  }
+
+  // Whether one of the first `seen` objects is where a place is. Those before it that are only
+  // parts of the place leave the list.
+  CULE_INLINE bool replaces_parts(const int16_t* place, int seen) {
+    for (int base = 0; base < seen; base += Lanes::kCount) {
+      const int i = base + lanes_.lane();
+      bool is_there = false, is_part = false;
+      if (i < seen && row(i)[kKind] == place[kKind] && row(i)[kVisible] & kInBothFrames) {
+        const int common = common_pixels(place, row(i)), its = pixels_of(row(i));
+        is_there = 3 * common >= its + pixels_of(place);
+        is_part = 2 * common >= its;
+      }
+      const uint32_t there = lanes_.ballot(is_there);
+      const bool is_before = there == 0 || lanes_.lane() < first_bit(there);
+      if (is_part && is_before) row(i)[kVisible] = 0;
+      lanes_.sync();
+      if (there) return true;
+    }
+    return false;
+  }
+
+  CULE_INLINE void keep_visible() {
+    const int used = count_;
+    count_ = 0;
+    for (int base = 0; base < used; base += Lanes::kCount) {
+      const int i = base + lanes_.lane();
+      int16_t object[kObjectFields] = {};
+      if (i < used) copy(object, row(i));
+      const uint32_t kept = lanes_.ballot(object[kVisible] != 0);
+      lanes_.sync();  // all have read theirs
+      if (object[kVisible]) copy(row(count_ + count_bits(kept & ((1u << lanes_.lane()) - 1))), object);
+      count_ += count_bits(kept);
+    }
+    lanes_.sync();
+    const int end = used * kObjectFields;
+    for (int i = count_ * kObjectFields + lanes_.lane(); i < end; i += Lanes::kCount) rows_[i] = 0;
   }
 
   // Adds what a box is by the rules; without a rule it is of kind 0.
   CULE_INLINE void add(const int16_t* box) {
-    for (int i = 0; i < facts_[kNumRules]; ++i) {
-      const int16_t* rule = facts_ + (i + 1) * kObjectFactColumns;
-      if (fits_rule(box, rule)) return add(box, rule);
-    }
+    const int rules = facts_[kNumRules];
+    const int fits = first_of(rules, [&](int i) CULE_INLINE_LAMBDA {
+      return fits_rule(box, facts_ + (i + 1) * kObjectFactColumns);
+    });
+    if (fits < rules) return add(box, facts_ + (fits + 1) * kObjectFactColumns);
     int16_t unknown[kObjectFields];
     copy(unknown, box);
     unknown[kKind] = 0;
@@ -182,12 +233,13 @@ class ObjectList {
   }
   // Makes an object a part of one of its kind, if there is one.
   CULE_INLINE bool joined(const int16_t* object) {
-    for (int i = 0; i < count_; ++i) {
-      if (row(i)[kKind] != object[kKind]) continue;
-      unite(row(i), object);
-      return true;
-    }
-    return false;
+    const int same = first_of(count_, [&](int i) CULE_INLINE_LAMBDA {
+      return row(i)[kKind] == object[kKind];
+    });
+    if (same == count_) return false;
+    if (lanes_.lane() == 0) unite(row(same), object);
+    lanes_.sync();
+    return true;
   }
   static CULE_INLINE void unite(int16_t* to, const int16_t* box) {
     for (int i = 0; i < 2; ++i) {

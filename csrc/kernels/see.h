@@ -90,20 +90,18 @@ CULE_INLINE void join_runs(const Batch& batch, size_t env, const Recording& reco
   else if (lanes.lane() == 0) see_frame(batch, env, recording, frame);
 }
 
-// Makes an env's list of objects from the boxes of its last two frames. All lanes clear the rows,
-// and the first fills them.
+// Makes an env's list of objects from the boxes of its last two frames. The lanes do it together.
 template <class Lanes>
 CULE_INLINE void list_objects(const Batch& batch, size_t env, const Lanes& lanes) {
   int16_t* rows = objects_of(batch, env);
   for (size_t i = static_cast<size_t>(lanes.lane()); i < object_numbers(batch); i += Lanes::kCount)
     rows[i] = 0;
   lanes.sync();
-  if (lanes.lane() != 0) return;
   const ObjectFrames frames = object_frames_of(batch, env);
-  ObjectList list(rows, batch.max_objects, frames.settings, frames.lines);
+  ObjectList<Lanes> list(rows, batch.max_objects, frames.settings, frames.lines, lanes);
   list.add(frames.last(), frames.before());
   list.add_places(batch.ram + env * kRamBytes);
-  batch.objects_left_out[env] = list.left_out();
+  if (lanes.lane() == 0) batch.objects_left_out[env] = list.left_out();
 }
 
 }  // namespace cule

@@ -10,10 +10,15 @@
 
 namespace cule {
 
-// Pixels [begin, end) of scanline `line`, which belong to a box, or to none that had room.
+// Pixels [begin, end) of scanline `line`, which belong to a box, or to none that had room. `kind` is
+// the object and its class.
 struct Run {
-  uint8_t begin, end, object, color;
+  uint8_t begin, end, kind, color;
   int16_t line, box;
+
+  static constexpr int kClassShift = 3;  // there are six objects
+  CULE_INLINE uint32_t object() const { return kind & ((1u << kClassShift) - 1); }
+  CULE_INLINE int of_class() const { return kind >> kClassShift; }
 };
 // Room for those that a run of the next scanline may belong to.
 struct LiveRuns {
@@ -57,16 +62,19 @@ class BoxMerger {
   CULE_INLINE void repeat_object(uint32_t object) {
     const int above = above_;
     go_on_with(line_, [=](const Run& run) CULE_INLINE_LAMBDA {
-      return run.object == object && run.line == above;
+      return run.object() == object && run.line == above;
     });
   }
 
   // Puts a run into the box that it belongs to. If it joins several, they become one. A run that
-  // has found no room is left out until it ends, whether it is told again or not.
-  CULE_INLINE void add_run(uint32_t object, uint32_t color, int begin, int end) {
-    const int of_class = settings_[kClassOf + object], gap = gap_of(settings_, object);
+  // has found no room is left out until it ends, whether it is told again or not. A run of a piece
+  // may go on with one of the piece before.
+  CULE_INLINE void add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
+    const int of_class = settings_[kClassOf + object];
     const bool one_color = settings_[kOneColorClasses] >> of_class & 1;
-    int same = part_of_same(object, color, begin, gap), box = kNoBox;
+    const uint32_t kind = object | static_cast<uint32_t>(of_class) << Run::kClassShift;
+    int same = num_runs_, box = kNoBox;
+    if (of_piece) same = part_of_same(kind, color, begin, gap_of(settings_, object));
     const bool is_part = same < num_runs_;
     if (is_part) begin = runs_[same].begin;
     for (int base = 0; base < num_runs_; base += Lanes::kCount) {
@@ -74,17 +82,16 @@ class BoxMerger {
       bool touches = false, alike = false;
       if (i < num_runs_) {
         const Run run = runs_[i];
-        alike = run.begin == begin && run.end == end && run.color == color && run.object == object;
+        alike = run.begin == begin && run.end == end && run.color == color && run.kind == kind;
         touches = run.box != kNoBox && begin <= run.end && run.begin <= end &&
-                  settings_[kClassOf + run.object] == of_class && !(one_color && run.color != color);
+                  run.of_class() == of_class && !(one_color && run.color != color);
       }
-      const uint32_t found = lanes_.ballot(alike);
+      const uint32_t found = lanes_.ballot(alike), touched = lanes_.ballot(touches);
       if (found && same == num_runs_) same = base + first_bit(found);
-      for (uint32_t bits = lanes_.ballot(touches); bits; bits &= bits - 1) {
-        const int other = runs_[base + first_bit(bits)].box;
-        if (box == kNoBox) box = other;
-        else if (box != other) join(box, other);
-      }
+      if (touched == 0) continue;
+      if (box == kNoBox) box = runs_[base + first_bit(touched)].box;
+      while (const uint32_t others = lanes_.ballot(touches && runs_[i].box != box))
+        join(box, runs_[base + first_bit(others)].box);
     }
     const bool stays_out = !is_part && same < num_runs_ && runs_[same].box == kNoBox;
     const bool has_room = same < LiveRuns::kMost, is_new = box == kNoBox && !stays_out;
@@ -94,21 +101,11 @@ class BoxMerger {
     else if ((box == kNoBox || !has_room) && left_out_ < kMostLeftOut) ++left_out_;
     if (!has_room) return;
     lanes_.sync();  // all have read the runs
-    if (lanes_.lane() == 0) {
+    if (lanes_.lane() == 0)
       runs_[same] = {static_cast<uint8_t>(begin), static_cast<uint8_t>(end),
-                     static_cast<uint8_t>(object), static_cast<uint8_t>(color),
+                     static_cast<uint8_t>(kind), static_cast<uint8_t>(color),
                      static_cast<int16_t>(line_), static_cast<int16_t>(box)};
-      const int16_t row[kObjectFields] = {static_cast<int16_t>(1 << object),
-                                          static_cast<int16_t>(begin),
-                                          static_cast<int16_t>(line_),
-                                          static_cast<int16_t>(end),
-                                          static_cast<int16_t>(line_ + 1),
-                                          static_cast<int16_t>(color),
-                                          1};
-      if (box == kNoBox) {}
-      else if (is_new) copy(boxes_.at(box), row);
-      else unite(boxes_.at(box), row);
-    }
+    if (box != kNoBox) extend(boxes_.at(box), is_new, object, color, begin, end);
     if (same == num_runs_) ++num_runs_;
     lanes_.sync();
   }
@@ -162,13 +159,13 @@ class BoxMerger {
 
   // The run of this scanline and object that goes on at `begin`, as the pieces of a scanline may
   // divide a run; or num_runs_.
-  CULE_INLINE int part_of_same(uint32_t object, uint32_t color, int begin, int gap) const {
+  CULE_INLINE int part_of_same(uint32_t kind, uint32_t color, int begin, int gap) const {
     for (int base = 0; base < num_runs_; base += Lanes::kCount) {
       const int i = base + lanes_.lane();
       bool found = false;
       if (i < num_runs_) {
         const Run run = runs_[i];
-        found = run.line == line_ && run.object == object && run.color == color &&
+        found = run.line == line_ && run.kind == kind && run.color == color &&
                 begin - run.end < gap;
       }
       if (const uint32_t bits = lanes_.ballot(found)) return base + first_bit(bits);
@@ -217,7 +214,7 @@ class BoxMerger {
     num_runs_ = 0;
     for (int i = 0; i < count; ++i) {
       const Run run = runs_[i];
-      add_run(run.object, run.color, run.begin, run.end);
+      add_run(run.object(), run.color, run.begin, run.end, false);
     }
   }
   CULE_INLINE void sort(int count) {
@@ -229,13 +226,34 @@ class BoxMerger {
     }
   }
   static CULE_INLINE bool is_found_before(const Run& run, const Run& other) {
-    return run.object != other.object ? run.object < other.object : run.begin < other.begin;
+    return run.object() != other.object() ? run.object() < other.object() : run.begin < other.begin;
   }
 
   static CULE_INLINE void copy(int16_t* to, const int16_t* from) {
     for (int field = 0; field < kObjectFields; ++field) to[field] = from[field];
   }
-  // Makes `box` contain another one, too. A box keeps its color.
+  // Makes `box` contain a run of this scanline, too, or that alone if it is new. A lane for each
+  // field. A box keeps its color.
+  CULE_INLINE void extend(int16_t* box, bool is_new, uint32_t object, uint32_t color, int begin,
+                          int end) const {
+    for (int field = lanes_.lane(); field < kObjectFields; field += Lanes::kCount) {
+      const int now = field == kKind ? 1 << object
+                      : field == kX  ? begin
+                      : field == kY  ? line_
+                      : field == kWidth  ? end
+                      : field == kHeight ? line_ + 1
+                      : field == kColor  ? static_cast<int>(color)
+                                         : 1;
+      const int before = is_new ? now : box[field];
+      const int least = now < before ? now : before, most = now < before ? before : now;
+      const int united = field == kKind ? before | now
+                         : field == kX || field == kY ? least
+                         : field == kWidth || field == kHeight ? most
+                                                               : before;
+      box[field] = static_cast<int16_t>(united);
+    }
+  }
+  // Makes `box` contain another one, too.
   static CULE_INLINE void unite(int16_t* box, const int16_t* other) {
     box[kKind] |= other[kKind];
     if (other[kX] < box[kX]) box[kX] = other[kX];

@@ -35,6 +35,8 @@ struct LineCache {
   uint32_t stale = kAllObjects;  // the objects whose `bits` are out of date from the beam on
   uint32_t mixed = 0;   // the objects that changed within the scanline: their bits before differ
   bool differs = true;  // whether any of `bits` has changed since the caller set this to false
+  uint32_t changed = kAllObjects;  // of which objects, likewise
+  uint32_t filled = 0;             // the objects that have any bits
 
   CULE_INLINE void objects_changed(uint32_t objects) { stale |= objects; }
 
@@ -89,15 +91,19 @@ struct LineCache {
  private:
   // Takes an object's new bits from `now` where `from_begin` has bits. Notes whether they differ.
   CULE_INLINE void keep(uint32_t object, const Word* now, const Word* from_begin) {
-    Word changed = 0;
+    Word changes = 0, any = 0;
 #pragma unroll
     for (int word = 0; word < kWords; ++word) {
       Word& out = bits.at(object, word);
       const Word change = (out ^ now[word]) & from_begin[word];
       out ^= change;
-      changed |= change;
+      changes |= change;
+      any |= out;
     }
-    differs |= changed != 0;
+    differs |= changes != 0;
+    const uint32_t bit = 1u << object;
+    if (changes != 0) changed |= bit;
+    filled = any != 0 ? filled | bit : filled & ~bit;
   }
 
   // The words of a movable object. To keep them in registers, each copy is compared with each word.

@@ -79,7 +79,8 @@ class ObjectView {
       finder_.repeat_line(line_);
     } else {
       if (line_ != last_line_) finder_.begin_line(line_);
-      finder_.piece(begin_, end_, comb_begin_, look_, cache_.bits);
+      finder_.piece(begin_, end_, comb_begin_, look_, cache_.filled, cache_.changed, cache_.bits);
+      cache_.changed = 0;
     }
     last_line_ = line_;
     last_whole_ = whole;

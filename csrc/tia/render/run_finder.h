@@ -41,7 +41,6 @@ class RunFinder {
  public:
   using Word = LineBits;
   static constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
-  static constexpr int kWords = (kLinePixels + kBits - 1) / kBits;
 
   CULE_INLINE RunFinder(const int16_t* settings, const Sink& sink)
       : settings_(settings), sink_(sink) {}
@@ -57,28 +56,23 @@ class RunFinder {
   }
 
   // Pixels [begin, end) of the scanline. `bits.at(object, word)` has the objects' bits, of which
-  // those before `begin` may be of another piece. HMOVE's comb begins at pixel `comb_begin`.
+  // those before `begin` may be of another piece. `filled` are the objects that have any, and
+  // `changed` those whose bits may be others than at the last piece. HMOVE's comb begins at pixel
+  // `comb_begin`.
   template <class LineObjectBits>
-  CULE_HD void piece(int begin, int end, int comb_begin, const PieceLook& look,
-                     const LineObjectBits& bits) {
+  CULE_HD void piece(int begin, int end, int comb_begin, const PieceLook& look, uint32_t filled,
+                     uint32_t changed, const LineObjectBits& bits) {
     const bool whole = begin == 0 && end == kLinePixels;
     const bool comparable = whole && whole_ && look == look_ && comb_begin == comb_begin_ &&
                             line_ == above_ + 1;
     whole_ = whole;
     look_ = look;
     comb_begin_ = comb_begin;
+    if (!look.lit) return;
 #pragma unroll 1
-    for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
-      Word any = 0, changed = 0;
-#pragma unroll
-      for (int word = 0; word < kWords; ++word) {
-        const Word now = bits.at(object, word);
-        any |= now;
-        changed |= now ^ above_bits_[object][word];
-        above_bits_[object][word] = now;
-      }
-      if (any == 0 || !look.lit) continue;
-      if (comparable && changed == 0) sink_.repeat_object(object);
+    for (uint32_t object = 0; filled >> object; ++object) {
+      if (!(filled >> object & 1)) continue;
+      if (comparable && !(changed >> object & 1)) sink_.repeat_object(object);
       else find_runs(object, begin, end, look, bits);
     }
   }
@@ -89,11 +83,10 @@ class RunFinder {
   const int16_t* settings_;
   Sink sink_;
   int line_ = kNoLine, above_ = kNoLine;
-  // The last piece: its look, whether it was a whole scanline, its comb, and its objects' bits.
+  // The last piece: its look, whether it was a whole scanline, and its comb.
   PieceLook look_ = {};
   bool whole_ = false;
   int comb_begin_ = kCombPixels;
-  Word above_bits_[kNumTiaObjects][kWords] = {};
 
   template <class LineObjectBits>
   CULE_INLINE void find_runs(uint32_t object, int begin, int end, const PieceLook& look,
@@ -126,7 +119,7 @@ class RunFinder {
         const Word rest = ~(bits >> first);
         const int length = rest ? first_bit(rest) : kBits;
         if (at - to >= gap) {
-          if (to > 0) sink_.add_run(object, color, from, to);
+          if (to > 0) sink_.add_run(object, color, from, to, !whole_);
           from = at;
         }
         to = at + length;
@@ -134,7 +127,7 @@ class RunFinder {
         bits &= ~Word{0} << (first + length);
       }
     }
-    if (to > 0) sink_.add_run(object, color, from, to);
+    if (to > 0) sink_.add_run(object, color, from, to, !whole_);
   }
 };
 

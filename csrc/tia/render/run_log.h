@@ -7,12 +7,13 @@
 namespace cule {
 
 // The entries of a log: what RunFinder tells, in 32 bits.
-//   kRun        end, begin, color, object, from the lowest byte up
+//   kRun        end, begin, color, object, from the lowest byte up; then whether it is of a piece
 //   kNewLine    the scanline
 //   kSameLines  the first and the last scanline, 12 bits each
 //   kSameObject the object
 enum class RunEntry : uint32_t { kRun, kNewLine, kSameLines, kSameObject };
 constexpr int kRunEntryShift = 30, kRunLineBits = 12;
+constexpr uint32_t kOfPiece = 1u << 27;
 
 // Room for a log: a word that says how many entries there are, or would be if there were room, and
 // the entries.
@@ -34,9 +35,9 @@ class RunWriter {
     next_same_ = now + 1;
   }
   CULE_INLINE void repeat_object(uint32_t object) { put(RunEntry::kSameObject, object); }
-  CULE_INLINE void add_run(uint32_t object, uint32_t color, int begin, int end) {
+  CULE_INLINE void add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
     put(RunEntry::kRun, static_cast<uint32_t>(end) | static_cast<uint32_t>(begin) << 8 |
-                            color << 16 | object << 24);
+                            color << 16 | object << 24 | (of_piece ? kOfPiece : 0));
   }
   CULE_INLINE void finish() { words_[0] = count_; }
 
@@ -66,8 +67,8 @@ CULE_INLINE void read_runs(const uint32_t* words, Sink& sink) {
     const uint32_t entry = words[1 + i], content = entry & kContent;
     switch (static_cast<RunEntry>(entry >> kRunEntryShift)) {
       case RunEntry::kRun:
-        sink.add_run(content >> 24, content >> 16 & 0xFF, static_cast<int>(content >> 8 & 0xFF),
-                     static_cast<int>(content & 0xFF));
+        sink.add_run(content >> 24 & 7, content >> 16 & 0xFF, static_cast<int>(content >> 8 & 0xFF),
+                     static_cast<int>(content & 0xFF), content & kOfPiece);
         break;
       case RunEntry::kNewLine: sink.begin_line(static_cast<int>(content)); break;
       case RunEntry::kSameLines:

@@ -24,6 +24,17 @@ struct LineObjects {
 
   CULE_INLINE uint64_t at(uint32_t object, int word) const { return bits[object].words[word]; }
 
+  // The objects that have any.
+  CULE_INLINE uint32_t filled() const {
+    uint32_t found = 0;
+    for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
+      uint64_t any = 0;
+      for (int word = 0; word < LineMask::kWords; ++word) any |= at(object, word);
+      found |= static_cast<uint32_t>(any != 0) << object;
+    }
+    return found;
+  }
+
   // Takes over what `object` shows now, from pixel `begin` on.
   template <uint32_t kObject>
   CULE_INLINE void find(const TiaState& tia, int begin) {
@@ -77,7 +88,8 @@ struct LineObjects {
 struct NoFinder {
   CULE_INLINE void repeat_line(int) {}
   CULE_INLINE void begin_line(int) {}
-  CULE_INLINE void piece(int, int, int, const PieceLook&, const LineObjects&) {}
+  CULE_INLINE void piece(int, int, int, const PieceLook&, uint32_t, uint32_t, const LineObjects&) {
+  }
 };
 
 template <class Painter, class Finder = NoFinder>
@@ -123,6 +135,7 @@ class ScanlineRenderer {
   Finder& finder_;
   LineObjects objects_ = {};
   uint32_t stale_ = kAllObjects;  // the objects whose bits are out of date from the beam on
+  uint32_t untold_ = 0;           // those whose bits were computed since the finder was told
   uint32_t mixed_ = 0;     // the objects that changed within the scanline: their bits before differ
   uint32_t priority_ = 0;  // from score_or_priority
   // The scanline that is shown: its pieces, up to where it has been shown, the first pixel of the
@@ -149,6 +162,7 @@ class ScanlineRenderer {
     const uint32_t stale = stale_;
     stale_ = 0;
     changed_ = true;
+    untold_ |= stale;
     if (begin > 0) mixed_ |= stale;
     if (stale & 1u << kPlayer0) objects_.find<kPlayer0>(tia, begin);
     if (stale & 1u << kPlayer1) objects_.find<kPlayer1>(tia, begin);
@@ -195,12 +209,14 @@ class ScanlineRenderer {
 
   CULE_INLINE void tell_finder(int line) {
     finder_.begin_line(line);
+    const uint32_t filled = objects_.filled();
     for (int i = 0; i < num_pieces_; ++i) {
       const LinePiece& piece = pieces_[i];
       const int end = i + 1 < num_pieces_ ? pieces_[i + 1].begin() : kLinePixels;
       finder_.piece(piece.begin(), end, comb_begin_,
-                    {piece.colors(), piece.is_lit(), piece.priority()}, objects_);
+                    {piece.colors(), piece.is_lit(), piece.priority()}, filled, untold_, objects_);
     }
+    untold_ = 0;
   }
 
   CULE_INLINE void share_row(TiaState& tia, int line) {
