@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -90,13 +90,15 @@ def pip(interpreter: Path) -> tuple[str | Path, ...]:
     return sys.executable, "-m", "pip", "--python", interpreter
 
 
-def found_pythons(names: list[str]) -> list[str]:
-    """The interpreters that are installed and start."""
+def found_pythons(names: Sequence[str], *, needed: bool) -> list[str]:
+    """The interpreters that are installed and start; if they are `needed`, all do, or it ends."""
     found = []
     for name in names:
         path = shutil.which(name)
         if path and subprocess.run([path, "-V"], capture_output=True, check=False).returncode == 0:
             found.append(path)
+        elif needed:
+            sys.exit(f"make dist: expected {name} to start, to make a wheel for it; it does not")
         else:
             print(f"{name}: not found, so that no wheel is made for it")
     return found
@@ -247,7 +249,8 @@ def main() -> None:
         prog="make dist", description=(__doc__ or "").partition("\n")[0]
     )
     add = parser.add_argument
-    add("--pythons", nargs="+", default=PYTHONS, help="for which (default: 3.10 to 3.14)")
+    add("--pythons", nargs="+", metavar="PYTHON",
+        help="for which (default: those of 3.10 to 3.14 that are found)")  # fmt: skip
     add("--targets", nargs="+", default=LINUX, choices=TARGETS, metavar="TARGET",
         help=f"for which of {', '.join(TARGETS)} (default: those of Linux)")  # fmt: skip
     add("--emulated", type=Path, nargs="+", default=[], metavar="PATH",
@@ -257,10 +260,11 @@ def main() -> None:
     add("--kernels", type=Path, metavar="FOLDER",
         help="also make cule-kernels, of what `python -m cule.compile --folder` made")  # fmt: skip
     arguments = parser.parse_args()
+    pythons = found_pythons(arguments.pythons or PYTHONS, needed=bool(arguments.pythons))
     shutil.rmtree(arguments.output, ignore_errors=True)
     arguments.output.mkdir(parents=True)
     made = [make_sdist(arguments.output)]
-    for python in found_pythons(list(arguments.pythons)):
+    for python in pythons:
         for target in map(TARGETS.__getitem__, arguments.targets):
             made.append(make_wheel(python, target, made[0], arguments.output))
             check(python, target, made[-1], arguments.emulated)
