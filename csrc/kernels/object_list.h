@@ -79,16 +79,19 @@ class ObjectList {
     const int count = last.count(), count_before = before.count();
     for (int i = lanes_.lane(); i < count; i += Lanes::kCount) last.at(i)[kVisible] = 1;
     lanes_.sync();
+    const auto is_free = [&](int k) CULE_INLINE_LAMBDA { return last.at(k)[kVisible] == 1; };
+    int free = 0;  // the first that is; boxes of the same object come in about the same order
     for (int i = 0; i < count_before; ++i) {
       const int16_t* box = before.at(i);
-      const int same = first_of(count, [&](int k) CULE_INLINE_LAMBDA {
-        return last.at(k)[kVisible] == 1 && is_same_object(box, last.at(k));
+      const int same = first_of(free, count, [&](int k) CULE_INLINE_LAMBDA {
+        return is_free(k) && is_same_object(box, last.at(k));
       });
       if (lanes_.lane() == 0) {
         if (same < count) last.at(same)[kVisible] = kInBothFrames;
         before.at(i)[kVisible] = same < count ? 0 : 2;
       }
       lanes_.sync();
+      if (same == free) free = first_of(free, count, is_free);
     }
     for (int i = 0; i < count; ++i) add(last.at(i));
     for (int i = 0; i < count_before; ++i) {
@@ -101,10 +104,15 @@ class ObjectList {
   CULE_INLINE void add_places(const uint8_t* ram) {
     if (facts_[kNumPlaces] == 0) return;
     const int seen = count_;
-    uint32_t kinds = 0;  // a bit for each that the list has; kinds 32 apart share one
-    for (int i = 0; i < seen; ++i) kinds |= uint32_t{1} << (row(i)[kKind] & 31);
+    int kind = -1;  // of the last place, and whether the list has any object of it
+    bool is_seen = false;
     ObjectPlaces(facts_, ram, lines_).for_each([&](const int16_t* place) {
-      const bool is_seen = kinds >> (place[kKind] & 31) & 1;
+      if (place[kKind] != kind) {
+        kind = place[kKind];
+        is_seen = first_of(0, seen, [&](int i) CULE_INLINE_LAMBDA {
+          return row(i)[kKind] == kind;
+        }) < seen;
+      }
       if (is_seen && replaces_parts(place, seen)) return;
       if (count_ < room_) put(place);
       else replace_unknown(place);
@@ -125,10 +133,10 @@ class ObjectList {
   static CULE_INLINE void copy(int16_t* to, const int16_t* from) {
     for (int field = 0; field < kObjectFields; ++field) to[field] = from[field];
   }
-  // The first of `count` numbers for which `test` is true; or `count`.
+  // The first number from `begin` on for which `test` is true; or `count`.
   template <class Test>
-  CULE_INLINE int first_of(int count, const Test& test) const {
-    for (int base = 0; base < count; base += Lanes::kCount) {
+  CULE_INLINE int first_of(int begin, int count, const Test& test) const {
+    for (int base = begin; base < count; base += Lanes::kCount) {
       const int i = base + lanes_.lane();
       if (const uint32_t found = lanes_.ballot(i < count && test(i))) return base + first_bit(found);
     }
@@ -194,7 +202,7 @@ class ObjectList {
   // Adds what a box is by the rules; without a rule it is of kind 0.
   CULE_INLINE void add(const int16_t* box) {
     const int rules = facts_[kNumRules];
-    const int fits = first_of(rules, [&](int i) CULE_INLINE_LAMBDA {
+    const int fits = first_of(0, rules, [&](int i) CULE_INLINE_LAMBDA {
       return fits_rule(box, facts_ + (i + 1) * kObjectFactColumns);
     });
     if (fits < rules) return add(box, facts_ + (fits + 1) * kObjectFactColumns);
@@ -233,7 +241,7 @@ class ObjectList {
   }
   // Makes an object a part of one of its kind, if there is one.
   CULE_INLINE bool joined(const int16_t* object) {
-    const int same = first_of(count_, [&](int i) CULE_INLINE_LAMBDA {
+    const int same = first_of(0, count_, [&](int i) CULE_INLINE_LAMBDA {
       return row(i)[kKind] == object[kKind];
     });
     if (same == count_) return false;

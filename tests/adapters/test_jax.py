@@ -190,3 +190,23 @@ def test_calls_that_jax_traces_say_what_to_do(jax_device: str) -> None:
         ):
             call(jnp.zeros((2, 2), jnp.int32))
     np.testing.assert_array_equal(env.get_ram(), ram, "nothing was played")
+
+
+@pytest.mark.gpu
+def test_actions_are_kept_until_they_are_played() -> None:
+    """JAX would give their memory to other arrays before the GPU has read them."""
+    if jax.default_backend() != "gpu":
+        pytest.skip("needs a JAX with CUDA")
+    ours = AtariJaxEnv("breakout", 3, "cuda", reset_pool_size=2)
+    plain = cule.AtariEnv("breakout", 3, "cuda", reset_pool_size=2, output="numpy")
+    ours.reset(seed=0), plain.reset(seed=0)
+    for step in range(30):
+        actions = np.full(3, 2 + step // 8 % 2)  # right, then left
+        given = jnp.asarray(actions) + 0
+        given.block_until_ready()
+        torch.cuda._sleep(20_000_000)  # torch's work waits
+        result = ours.step(given)
+        del given
+        junk = [jnp.zeros(3, int) + 0 for _ in range(200)]
+        np.testing.assert_array_equal(result[0], plain.step(actions)[0])
+        assert len(junk) == 200

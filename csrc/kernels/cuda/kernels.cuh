@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads, 8)
 }
 
 // Writes down the runs of a step's last two frames; a thread for each of their segments.
-__global__ void __launch_bounds__(kThreads) find_runs(const __grid_constant__ Batch batch) {
+__global__ void __launch_bounds__(kThreads, 5) find_runs(const __grid_constant__ Batch batch) {
   using Room = LineRoom<LineBits>;
   __shared__ LineBits words[Room::kSize * kThreads];
   const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kThreads) find_runs(const __grid_constant__ Ba
 }
 
 // Joins them to boxes; a warp for each env and frame.
-__global__ void __launch_bounds__(kThreads) find_boxes(const __grid_constant__ Batch batch) {
+__global__ void __launch_bounds__(kThreads, 7) find_boxes(const __grid_constant__ Batch batch) {
   __shared__ LiveRuns live[kThreads / kWarp];
   const size_t warp = threadIdx.x / kWarp,
                part = blockIdx.x * size_t{kThreads / kWarp} + warp, env = part / kSeenFrames;

@@ -26,7 +26,8 @@ struct LiveRuns {
   Run runs[kMost];
 };
 
-// Joins the runs of a frame, of which it is told as RunFinder does. All lanes of a kind of Lanes
+// Joins the runs of a frame, of which it is told as RunFinder does. All is inline, as a GPU would
+// otherwise have its members in memory. All lanes of a kind of Lanes
 // (common/lanes.h) call its functions together; each looks at a part of the live runs.
 template <class Lanes>
 class BoxMerger {
@@ -204,7 +205,7 @@ class BoxMerger {
   }
 
   // The runs of the line above, in new boxes, in the order in which a RunFinder finds them.
-  CULE_COLD void begin_again(int line) {
+  CULE_INLINE void begin_again(int line) {
     const int above = line_;
     keep_runs([=](const Run& run) CULE_INLINE_LAMBDA { return run.line == above; });
     const int count = num_runs_;
@@ -261,7 +262,7 @@ class BoxMerger {
     if (other[kWidth] > box[kWidth]) box[kWidth] = other[kWidth];
     if (other[kHeight] > box[kHeight]) box[kHeight] = other[kHeight];
   }
-  CULE_COLD void join(int box, int other) {
+  CULE_INLINE void join(int box, int other) {
     ++joined_;
     lanes_.sync();  // all have read the runs
     if (lanes_.lane() == 0) {

@@ -73,7 +73,7 @@ class ObjectView {
             true, score_or_priority(tia)};
   }
 
-  CULE_COLD void look_at_piece() {
+  CULE_INLINE void look_at_piece() {
     const bool whole = begin_ == 0 && end_ == kLinePixels;
     if (whole && is_like_last()) {
       finder_.repeat_line(line_);

@@ -60,7 +60,7 @@ class RunFinder {
   // `changed` those whose bits may be others than at the last piece. HMOVE's comb begins at pixel
   // `comb_begin`.
   template <class LineObjectBits>
-  CULE_HD void piece(int begin, int end, int comb_begin, const PieceLook& look, uint32_t filled,
+  CULE_INLINE void piece(int begin, int end, int comb_begin, const PieceLook& look, uint32_t filled,
                      uint32_t changed, const LineObjectBits& bits) {
     const bool whole = begin == 0 && end == kLinePixels;
     const bool comparable = whole && whole_ && look == look_ && comb_begin == comb_begin_ &&

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
@@ -35,8 +36,26 @@ def to_jax(tensor: torch.Tensor) -> jax.Array:
 
 
 def to_torch(array: jax.Array) -> torch.Tensor:
-    """An array's memory as a tensor on the same device."""
+    """An array's memory as a tensor on the same device.
+
+    On a GPU JAX reuses the memory once nobody has the array, whether torch has read it or not.
+    """
     return torch.from_dlpack(array)
+
+
+class Lent:
+    """JAX's arrays that torch's work on a GPU may still read."""
+
+    def __init__(self) -> None:
+        self._lent: deque[tuple[torch.cuda.Event, jax.Array]] = deque()
+
+    def add(self, array: jax.Array, device: torch.device) -> None:
+        """Keeps an array until the work that has been given to the current stream is done."""
+        while self._lent and self._lent[0][0].query():
+            self._lent.popleft()
+        event = torch.cuda.Event()
+        event.record(torch.cuda.current_stream(device))
+        self._lent.append((event, array))
 
 
 def _refuse_tracing(what: str, *values: Any) -> None:
@@ -88,6 +107,7 @@ class AtariJaxEnv:
                 f"got one for {jax.default_backend()}: install jax[cuda12] or use device='cpu'"
             )
         self._traced: Traced | None = None
+        self._lent = Lent()
         self.num_envs = num_envs
         self.single_observation_space = self.env.single_observation_space
         self.single_action_space = self.env.single_action_space
@@ -158,8 +178,11 @@ class AtariJaxEnv:
                 AtariEnv.step; or JAX is tracing the call.
         """
         _refuse_tracing("step", actions)
-        played = to_torch(actions) if isinstance(actions, jax.Array) else actions
+        of_jax = isinstance(actions, jax.Array)
+        played = to_torch(actions) if of_jax else actions
         observations, rewards, terminated, truncated, info = self.env.step(played)
+        if of_jax and self.env.device.type == "cuda":
+            self._lent.add(actions, self.env.device)
         return (
             to_jax(observations),
             to_jax(rewards),
