@@ -44,6 +44,9 @@ CULE_COLD void see_frame(const Batch& batch, size_t env, const Recording& record
   view.finish();
 }
 
+// The number of boxes of a frame whose boxes could not be found from the runs.
+constexpr int16_t kLookAgain = -1;
+
 // Whether a step has a frame that is seen.
 CULE_INLINE bool has_seen(const StepTrace& trace, uint32_t seen) {
   return trace.entries != 0 && trace.frames > seen;
@@ -70,16 +73,15 @@ CULE_INLINE void write_runs(const Batch& batch, size_t env, const Recording& rec
 }
 
 // On a GPU: joins the runs of such a frame, which were written down. The lanes do it together, with
-// room for its runs; if there was too little room somewhere, the first one looks at the frame again.
+// room for its runs. If there was too little room somewhere, the frame has to be looked at again.
 template <class Lanes>
-CULE_INLINE void join_runs(const Batch& batch, size_t env, const Recording& recording,
-                           uint32_t seen, LiveRuns& live, const Lanes& lanes) {
+CULE_INLINE void join_runs(const Batch& batch, size_t env, uint32_t seen, LiveRuns& live,
+                           const Lanes& lanes) {
   const StepTrace& trace = batch.traces[env];
   if (seen == kLastFrame) move_boxes_on(batch, env, lanes);
   if (!has_seen(trace, seen)) return;
-  const uint32_t frame = trace.frames - 1u - seen;
-  BoxMerger<Lanes> merger(object_facts_of(batch, env), boxes_of_frame(batch, env, frame), live,
-                          lanes);
+  const FrameBoxes boxes = boxes_of_frame(batch, env, trace.frames - 1u - seen);
+  BoxMerger<Lanes> merger(object_facts_of(batch, env), boxes, live, lanes);
   bool complete = true;
   for (uint32_t segment = 0; segment < kSegments && complete; ++segment) {
     const uint32_t* words = run_log_of(batch, env, seen, segment);
@@ -87,7 +89,16 @@ CULE_INLINE void join_runs(const Batch& batch, size_t env, const Recording& reco
     if (complete) read_runs(words, merger);
   }
   if (complete && !merger.is_crowded()) merger.finish();
-  else if (lanes.lane() == 0) see_frame(batch, env, recording, frame);
+  else if (lanes.lane() == 0) boxes.count() = kLookAgain;
+}
+// Looks at the frame again, in one thread, if it has to.
+CULE_INLINE void see_again(const Batch& batch, size_t env, const Recording& recording,
+                           uint32_t seen) {
+  const StepTrace& trace = batch.traces[env];
+  if (!has_seen(trace, seen)) return;
+  const uint32_t frame = trace.frames - 1u - seen;
+  if (boxes_of_frame(batch, env, frame).count() == kLookAgain)
+    see_frame(batch, env, recording, frame);
 }
 
 // Makes an env's list of objects from the boxes of its last two frames. The lanes do it together.

@@ -294,8 +294,9 @@ class CudaBackend final : public Backend {
     void see() const {
       const dim3 pieces(blocks_for(batch.num_envs, kThreads), kSegments, kSeenFrames);
       start(find_runs, pieces, kThreads, 0, stream, batch);
-      const int blocks = blocks_for(kSeenFrames * batch.num_envs, kThreads / kWarp);
-      start(find_boxes, blocks, kThreads, 0, stream, batch);
+      const int frames = kSeenFrames * batch.num_envs;
+      start(find_boxes, blocks_for(frames, kThreads / kWarp), kThreads, 0, stream, batch);
+      start(find_boxes_again, blocks_for(frames, kWarp), kWarp, 0, stream, batch);
       list_objects_of(false);
     }
     void see_start() const { list_objects_of(true); }

@@ -119,12 +119,18 @@ __global__ void __launch_bounds__(kThreads, 5) find_runs(const __grid_constant__
 // Joins them to boxes; a warp for each env and frame.
 __global__ void __launch_bounds__(kThreads, 7) find_boxes(const __grid_constant__ Batch batch) {
   __shared__ LiveRuns live[kThreads / kWarp];
-  const size_t warp = threadIdx.x / kWarp,
-               part = blockIdx.x * size_t{kThreads / kWarp} + warp, env = part / kSeenFrames;
+  const size_t warp = threadIdx.x / kWarp, part = blockIdx.x * size_t{kThreads / kWarp} + warp;
+  if (part >= kSeenFrames * static_cast<size_t>(batch.num_envs)) return;
+  join_runs(batch, part / kSeenFrames, static_cast<uint32_t>(part % kSeenFrames), live[warp],
+            WarpLanes{});
+}
+
+// Finds the boxes of the few frames of which that has failed; a thread for each env and frame.
+__global__ void __launch_bounds__(kWarp) find_boxes_again(const __grid_constant__ Batch batch) {
+  const size_t part = blockIdx.x * size_t{kWarp} + threadIdx.x, env = part / kSeenFrames;
   if (env >= static_cast<size_t>(batch.num_envs)) return;
   const Recording recording{entries_of(batch, env), starts_of_env(batch, env)};
-  join_runs(batch, env, recording, static_cast<uint32_t>(part % kSeenFrames), live[warp],
-            WarpLanes{});
+  see_again(batch, env, recording, static_cast<uint32_t>(part % kSeenFrames));
 }
 
 // Lists the objects of each env, or with `only_starts` of those that begin an episode; a warp for
