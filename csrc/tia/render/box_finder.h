@@ -10,15 +10,11 @@
 
 namespace cule {
 
-// Pixels [begin, end) of scanline `line`, which belong to a box, or to none that had room. `kind` is
-// the object and its class.
-struct Run {
-  uint8_t begin, end, kind, color;
+// A run of scanline `line`, which belongs to a box, or to none that had room. A GPU reads and writes
+// it at once.
+struct alignas(8) Run {
+  RunLooks looks;
   int16_t line, box;
-
-  static constexpr int kClassShift = 3;  // there are six objects
-  CULE_INLINE uint32_t object() const { return kind & ((1u << kClassShift) - 1); }
-  CULE_INLINE int of_class() const { return kind >> kClassShift; }
 };
 // Room for those that a run of the next scanline may belong to.
 struct LiveRuns {
@@ -35,7 +31,10 @@ class BoxMerger {
   // Puts what it finds into `boxes`, which `finish` completes. `runs` is room to work in.
   CULE_INLINE BoxMerger(const int16_t* settings, const FrameBoxes& boxes, LiveRuns& live,
                         const Lanes& lanes)
-      : settings_(settings), boxes_(boxes), runs_(live.runs), lanes_(lanes) {}
+      : settings_(settings), boxes_(boxes), runs_(live.runs), lanes_(lanes) {
+    for (int object = 0; object < static_cast<int>(kNumTiaObjects); ++object)
+      classes_ |= static_cast<uint32_t>(settings[kClassOf + object]) << (kClassBits * object);
+  }
 
   CULE_INLINE void repeat_line(int line) { repeat_lines(line, line); }
   // Scanlines from `first` to `last` are like the one above.
@@ -63,7 +62,7 @@ class BoxMerger {
   CULE_INLINE void repeat_object(uint32_t object) {
     const int above = above_;
     go_on_with(line_, [=](const Run& run) CULE_INLINE_LAMBDA {
-      return run.object() == object && run.line == above;
+      return run.looks.object() == object && run.line == above;
     });
   }
 
@@ -71,21 +70,21 @@ class BoxMerger {
   // has found no room is left out until it ends, whether it is told again or not. A run of a piece
   // may go on with one of the piece before.
   CULE_INLINE void add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
-    const int of_class = settings_[kClassOf + object];
+    const int of_class = static_cast<int>(classes_ >> (kClassBits * object) & kClassMask);
     const bool one_color = settings_[kOneColorClasses] >> of_class & 1;
-    const uint32_t kind = object | static_cast<uint32_t>(of_class) << Run::kClassShift;
     int same = num_runs_, box = kNoBox;
-    if (of_piece) same = part_of_same(kind, color, begin, gap_of(settings_, object));
+    if (of_piece) same = part_of_same(object, color, begin);
     const bool is_part = same < num_runs_;
-    if (is_part) begin = runs_[same].begin;
+    if (is_part) begin = runs_[same].looks.begin();
+    const RunLooks looks = RunLooks::of(object, of_class, color, begin, end);
     for (int base = 0; base < num_runs_; base += Lanes::kCount) {
       const int i = base + lanes_.lane();
       bool touches = false, alike = false;
       if (i < num_runs_) {
         const Run run = runs_[i];
-        alike = run.begin == begin && run.end == end && run.color == color && run.kind == kind;
-        touches = run.box != kNoBox && begin <= run.end && run.begin <= end &&
-                  run.of_class() == of_class && !(one_color && run.color != color);
+        alike = run.looks.word == looks.word;
+        touches = run.box != kNoBox && begin <= run.looks.end() && run.looks.begin() <= end &&
+                  run.looks.of_class() == of_class && !(one_color && run.looks.color() != color);
       }
       const uint32_t found = lanes_.ballot(alike), touched = lanes_.ballot(touches);
       if (found && same == num_runs_) same = base + first_bit(found);
@@ -103,9 +102,7 @@ class BoxMerger {
     if (!has_room) return;
     lanes_.sync();  // all have read the runs
     if (lanes_.lane() == 0)
-      runs_[same] = {static_cast<uint8_t>(begin), static_cast<uint8_t>(end),
-                     static_cast<uint8_t>(kind), static_cast<uint8_t>(color),
-                     static_cast<int16_t>(line_), static_cast<int16_t>(box)};
+      runs_[same] = {looks, static_cast<int16_t>(line_), static_cast<int16_t>(box)};
     if (box != kNoBox) extend(boxes_.at(box), is_new, object, color, begin, end);
     if (same == num_runs_) ++num_runs_;
     lanes_.sync();
@@ -140,9 +137,11 @@ class BoxMerger {
   }
 
  private:
-  static constexpr int kNoBox = -1, kMostLeftOut = 0x7FFF;
+  static constexpr int kNoBox = -1, kMostLeftOut = 0x7FFF, kClassBits = 3;
+  static constexpr uint32_t kClassMask = (1u << kClassBits) - 1;
 
   const int16_t* settings_;
+  uint32_t classes_ = 0;  // of the objects
   // Until finish, kWidth and kHeight are the ends of boxes, and kVisible says whether it is one.
   FrameBoxes boxes_;
   Run* runs_;
@@ -160,14 +159,15 @@ class BoxMerger {
 
   // The run of this scanline and object that goes on at `begin`, as the pieces of a scanline may
   // divide a run; or num_runs_.
-  CULE_INLINE int part_of_same(uint32_t kind, uint32_t color, int begin, int gap) const {
+  CULE_INLINE int part_of_same(uint32_t object, uint32_t color, int begin) const {
+    const int gap = gap_of(settings_, object);
     for (int base = 0; base < num_runs_; base += Lanes::kCount) {
       const int i = base + lanes_.lane();
       bool found = false;
       if (i < num_runs_) {
         const Run run = runs_[i];
-        found = run.line == line_ && run.kind == kind && run.color == color &&
-                begin - run.end < gap;
+        found = run.line == line_ && run.looks.object() == object && run.looks.color() == color &&
+                begin - run.looks.end() < gap;
       }
       if (const uint32_t bits = lanes_.ballot(found)) return base + first_bit(bits);
     }
@@ -214,8 +214,8 @@ class BoxMerger {
     line_ = line;
     num_runs_ = 0;
     for (int i = 0; i < count; ++i) {
-      const Run run = runs_[i];
-      add_run(run.object(), run.color, run.begin, run.end, false);
+      const RunLooks run = runs_[i].looks;
+      add_run(run.object(), run.color(), run.begin(), run.end(), false);
     }
   }
   CULE_INLINE void sort(int count) {
@@ -227,7 +227,8 @@ class BoxMerger {
     }
   }
   static CULE_INLINE bool is_found_before(const Run& run, const Run& other) {
-    return run.object() != other.object() ? run.object() < other.object() : run.begin < other.begin;
+    const RunLooks one = run.looks, its = other.looks;
+    return one.object() != its.object() ? one.object() < its.object() : one.begin() < its.begin();
   }
 
   static CULE_INLINE void copy(int16_t* to, const int16_t* from) {

@@ -32,6 +32,23 @@ struct PieceLook {
   }
 };
 
+// What a run looks like, in a word: from the lowest bit up its first pixel, the one after its last,
+// its object, the object's class, and its color.
+struct RunLooks {
+  static constexpr int kClassShift = 19;
+  uint32_t word;
+
+  static CULE_INLINE RunLooks of(uint32_t object, int of_class, uint32_t color, int begin, int end) {
+    return {static_cast<uint32_t>(begin) | static_cast<uint32_t>(end) << 8 | object << 16 |
+            static_cast<uint32_t>(of_class) << kClassShift | color << 24};
+  }
+  CULE_INLINE int begin() const { return static_cast<int>(word & 0xFF); }
+  CULE_INLINE int end() const { return static_cast<int>(word >> 8 & 0xFF); }
+  CULE_INLINE uint32_t object() const { return word >> 16 & 7; }
+  CULE_INLINE int of_class() const { return static_cast<int>(word >> kClassShift & 7); }
+  CULE_INLINE uint32_t color() const { return word >> 24; }
+};
+
 // It is told of a frame's scanlines from top to bottom: of each with begin_line, and then of its
 // pieces from left to right; or with repeat_line, if it is like the one above. It tells `Sink` of
 // each scanline with begin_line, and then of its runs with add_run, or with repeat_object of an

@@ -6,14 +6,15 @@
 
 namespace cule {
 
-// The entries of a log: what RunFinder tells, in 32 bits.
-//   kRun        end, begin, color, object, from the lowest byte up; then whether it is of a piece
+// The entries of a log: what RunFinder tells, in 32 bits, of which two say the kind.
+//   kRun        begin, end, object and color, as in RunLooks, and whether it is of a piece
 //   kNewLine    the scanline
-//   kSameLines  the first and the last scanline, 12 bits each
+//   kSameLines  the first and the last scanline, kRunLineBits each
 //   kSameObject the object
 enum class RunEntry : uint32_t { kRun, kNewLine, kSameLines, kSameObject };
-constexpr int kRunEntryShift = 30, kRunLineBits = 12;
-constexpr uint32_t kOfPiece = 1u << 27;
+constexpr int kRunEntryShift = 22, kRunLineBits = 11;
+constexpr uint32_t kOfPiece = 1u << 21;
+static_assert(2 * kRunLineBits <= kRunEntryShift, "the lines fit below the kind");
 
 // Room for a log: a word that says how many entries there are, or would be if there were room, and
 // the entries.
@@ -36,8 +37,7 @@ class RunWriter {
   }
   CULE_INLINE void repeat_object(uint32_t object) { put(RunEntry::kSameObject, object); }
   CULE_INLINE void add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
-    put(RunEntry::kRun, static_cast<uint32_t>(end) | static_cast<uint32_t>(begin) << 8 |
-                            color << 16 | object << 24 | (of_piece ? kOfPiece : 0));
+    put(RunEntry::kRun, RunLooks::of(object, 0, color, begin, end).word | (of_piece ? kOfPiece : 0));
   }
   CULE_INLINE void finish() { words_[0] = count_; }
 
@@ -61,21 +61,22 @@ CULE_INLINE bool is_complete(const uint32_t* words) { return words[0] <= kMostRu
 // Tells `sink` what a complete log says.
 template <class Sink>
 CULE_INLINE void read_runs(const uint32_t* words, Sink& sink) {
-  constexpr uint32_t kContent = (1u << kRunEntryShift) - 1, kLine = (1u << kRunLineBits) - 1;
+  constexpr uint32_t kLine = (1u << kRunLineBits) - 1;
   const uint32_t count = words[0];
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t entry = words[1 + i], content = entry & kContent;
-    switch (static_cast<RunEntry>(entry >> kRunEntryShift)) {
-      case RunEntry::kRun:
-        sink.add_run(content >> 24 & 7, content >> 16 & 0xFF, static_cast<int>(content >> 8 & 0xFF),
-                     static_cast<int>(content & 0xFF), content & kOfPiece);
+    const uint32_t entry = words[1 + i];
+    switch (static_cast<RunEntry>(entry >> kRunEntryShift & 3)) {
+      case RunEntry::kRun: {
+        const RunLooks run{entry};
+        sink.add_run(run.object(), run.color(), run.begin(), run.end(), entry & kOfPiece);
         break;
-      case RunEntry::kNewLine: sink.begin_line(static_cast<int>(content)); break;
+      }
+      case RunEntry::kNewLine: sink.begin_line(static_cast<int>(entry & kLine)); break;
       case RunEntry::kSameLines:
-        sink.repeat_lines(static_cast<int>(content & kLine),
-                          static_cast<int>(content >> kRunLineBits & kLine));
+        sink.repeat_lines(static_cast<int>(entry & kLine),
+                          static_cast<int>(entry >> kRunLineBits & kLine));
         break;
-      case RunEntry::kSameObject: sink.repeat_object(content); break;
+      case RunEntry::kSameObject: sink.repeat_object(entry & 7); break;
     }
   }
 }
