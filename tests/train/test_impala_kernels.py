@@ -353,8 +353,8 @@ def test_whole_network_in_bfloat16(name, count, monkeypatch, calls):
     """As near to float32 as torch is, in a graph the same bits."""
     net = whole_network(name)
     images = torch.randint(0, 256, (count, 4, 84, 84), dtype=torch.uint8, device="cuda")
-    # All on the stream of the capture: of nodes of autograd that an earlier result keeps, a backward
-    # pass would wait for the stream on which they were made.
+    # All on the stream of the capture, with results that keep no nodes of autograd: a backward pass
+    # waits for the streams on which its nodes were made, also those of parameters.
     stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
