@@ -17,20 +17,24 @@ import itertools
 import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
+import torch._dynamo
 from torch import nn
 
 from cule.programs.results import append_row, command_line, commit, machine, now
 from cule.train.nn import models
 from cule.train.nn.layers import Layers
 from cule.train.nn.weights import Weights
+from cule.train.plan.graphs import no_garbage_collection, workspaces_of_its_own
 
 # Without the kernels, with them, and without them by torch.compile.
 WAYS = ("torch", "fused", "compiled")
 GROUPS = ("pool 1", "residual 1", "pool 2", "residual 2", "pool 3", "residual 3", "features")
+# What is compiled too often would be left as it is, without an error.
+COMPILED = {"recompile_limit": 64, "fail_on_recompile_limit_hit": True}
 # Of a group's images, in pixels.
 SIDES = 84, 42, 42, 21, 21, 11, 11
 
@@ -105,25 +109,40 @@ def works_of(group: nn.Module, images: torch.Tensor) -> tuple[Callable[[], Any],
     return forward, both
 
 
-def captured(work: Callable[[], Any]) -> torch.cuda.CUDAGraph:
-    """A graph of what a function does."""
-    stream = torch.cuda.Stream()
+class Captured(NamedTuple):
+    """A graph of what a function does, and the function.
+
+    The function holds the tensors that the graph reads. The next capture would give freed ones back
+    to the device.
+    """
+
+    graph: torch.cuda.CUDAGraph
+    work: Callable[[], Any]
+
+
+def captured(work: Callable[[], Any]) -> Captured:
+    """What a function does, captured after it was called a few times on the same stream."""
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):
             work()
     torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
+    with (
+        no_garbage_collection(), workspaces_of_its_own(),
+        torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"),
+    ):  # fmt: skip
         work()
-    return graph
+    torch.cuda.synchronize()
+    return Captured(graph, work)
 
 
-def milliseconds(graph: torch.cuda.CUDAGraph, repeats: int) -> float:
+def milliseconds(captured: Captured, repeats: int) -> float:
     """Of one replay."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(repeats):
-        graph.replay()
+        captured.graph.replay()
     end.record()
     torch.cuda.synchronize()
     return begin.elapsed_time(end) / repeats
@@ -134,16 +153,18 @@ Rounds = dict[tuple[str, bool], list[float]]
 
 def measure(group: nn.Module, images: torch.Tensor, given: argparse.Namespace) -> Rounds:
     """The milliseconds of each round by way, forward and forward and backward."""
-    graphs = {}
+    graphs: dict[tuple[str, bool], Captured] = {}
+    # Anew for each group and batch, as their code is the same.
+    torch._dynamo.reset()
     for way in given.ways:
-        made = torch.compile(group) if way == "compiled" else group
-        with context_of(way):
+        made = torch.compile(group, dynamic=False) if way == "compiled" else group
+        with context_of(way), torch._dynamo.config.patch(COMPILED):
             for backward, work in enumerate(works_of(made, images)):
                 graphs[way, bool(backward)] = captured(work)
     rounds: Rounds = {key: [] for key in graphs}
     for _ in range(given.rounds):
-        for key, graph in graphs.items():
-            rounds[key].append(milliseconds(graph, given.repeats))
+        for key, one in graphs.items():
+            rounds[key].append(milliseconds(one, given.repeats))
     return rounds
 
 
@@ -199,8 +220,8 @@ def tune(batch: int, given: argparse.Namespace) -> None:
     from cule.train.nn.kernels import impala
 
     def best_of(group: nn.Module, images: torch.Tensor) -> float:
-        graph = captured(works_of(group, images)[1])
-        return min(milliseconds(graph, given.repeats) for _ in range(3))
+        both = captured(works_of(group, images)[1])
+        return min(milliseconds(both, given.repeats) for _ in range(3))
 
     groups = groups_of(given.width)
     for name in given.groups:

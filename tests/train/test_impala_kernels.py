@@ -52,12 +52,18 @@ def parameters(made, inputs, outputs, zeros):
 
 
 def gradients_of(result, leaves, made):
-    """The result and its gradients, float32, where the result's are whole numbers."""
-    grad = whole(made, result.shape, result.dtype, zeros=0.8)
+    """The result and its gradients, where the result's are whole numbers."""
+    grad = whole(made, result.shape, zeros=0.8).to(result)
     found = torch.autograd.grad(result, leaves, grad)
     assert [one.dtype for one in found] == [leaf.dtype for leaf in leaves]
-    assert all(one.is_contiguous(memory_format=LAST) for one in found if one.dim() == 4)
-    return [one.detach().float() for one in (result, *found)]
+    return [one.detach() for one in (result, *found)]
+
+
+def exact_of(function, leaves, made):
+    """What torch has for gradients_of: computed in float64 by the CPU, which is exact."""
+    leaves = [leaf.detach().cpu() for leaf in leaves]
+    leaves = [one.double().requires_grad_() if one.is_floating_point() else one for one in leaves]
+    return gradients_of(function(*leaves), [one for one in leaves if one.requires_grad], made)
 
 
 def plain_residual(pictures, weight, bias, second, second_bias):
@@ -77,6 +83,15 @@ def all_equal(some, others):
         assert one.shape == other.shape and torch.equal(one, other)
 
 
+def all_exact(ours, exact):
+    """That kernels' numbers are these of float64, which are whole or by 256, none of them rounded.
+
+    All pictures and gradients of pictures and weights are in channels_last.
+    """
+    assert all(one.is_contiguous(memory_format=LAST) for one in ours if one.dim() == 4)
+    all_equal([one.cpu().double() for one in ours], exact)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "shape", [(2, 16, 5, 7), (5, 16, 1, 1), (1, 32, 11, 11), (3, 64, 2, 1), (4, 32, 8, 3)]
@@ -90,11 +105,9 @@ def test_residual_layer_is_exact(shape, dtype):
     assert result.dtype == dtype and result.is_contiguous(memory_format=LAST)
     ours = gradients_of(result, [pictures, *given], made)
     made.set_state(state)
-    same = pictures.detach().float().requires_grad_()
-    result = plain_residual(*(one.double() for one in (same, *given)))
-    theirs = gradients_of(result, [same, *given], made)
+    theirs = exact_of(plain_residual, [pictures, *given], made)
     assert max(float(one.abs().max()) for one in theirs[:2]) <= 256  # exact in bfloat16
-    all_equal(ours, theirs)
+    all_exact(ours, theirs)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -111,10 +124,9 @@ def test_convolution_and_pool_of_pictures_are_exact(channels, shape, dtype):
     assert result.dtype == dtype and result.is_contiguous(memory_format=LAST)
     ours = gradients_of(result, [pictures, *given], made)
     made.set_state(state)
-    same = pictures.detach().float().requires_grad_()
-    result = plain_pooled(*(one.double() for one in (same, *given)))
-    theirs = gradients_of(result, [same, *given], made)
-    all_equal(ours, theirs)
+    theirs = exact_of(plain_pooled, [pictures, *given], made)
+    assert max(float(one.abs().max()) for one in theirs[:2]) <= 256  # exact in bfloat16
+    all_exact(ours, theirs)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -133,11 +145,10 @@ def test_convolution_and_pool_of_pixels_are_exact(outputs, shape, dtype):
     with torch.no_grad():
         assert torch.equal(impala.pooled(images, *given, dtype), result)
     made.set_state(state)
-    result = plain_pooled(images, *(one.double() for one in given))
-    theirs = gradients_of(result, given, made)
-    if dtype == torch.bfloat16:  # its results are rounded, and nothing else
-        theirs[0] = theirs[0].bfloat16().float()
-    all_equal(ours, theirs)
+    theirs = exact_of(plain_pooled, [images, *given], made)
+    # Results are rounded to bfloat16, and nothing else.
+    theirs[0] = theirs[0].to(dtype).double()
+    all_exact(ours, theirs)
 
 
 def random_layer(made, shape):
@@ -227,7 +238,7 @@ def both(net, images, monkeypatch):
         monkeypatch.setattr(kernels, "serve", lambda tensor, served=served: served)
         result = net(images)
         found = torch.autograd.grad(result.float().square().sum(), list(net.parameters()))
-        results.append([result, *found])
+        results.append([result.detach(), *found])
     return results
 
 
@@ -342,14 +353,20 @@ def test_whole_network_in_bfloat16(name, count, monkeypatch, calls):
     """As near to float32 as torch is, in a graph the same bits."""
     net = whole_network(name)
     images = torch.randint(0, 256, (count, 4, 84, 84), dtype=torch.uint8, device="cuda")
-    exact = both(net, images, monkeypatch)[0]
-    with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
-        plain, ours = both(net, images, monkeypatch)
-        again = both(net, images, monkeypatch)[1]
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            captured = both(net, images, monkeypatch)[1]
-    graph.replay()
+    # All on the stream of the capture, with results that keep no nodes of autograd: a backward pass
+    # waits for the streams on which its nodes were made, also those of parameters.
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        exact = both(net, images, monkeypatch)[0]
+        with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
+            plain, ours = both(net, images, monkeypatch)
+            again = both(net, images, monkeypatch)[1]
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+                captured = both(net, images, monkeypatch)[1]
+        for one in captured:
+            one.zero_()
+        graph.replay()
     torch.cuda.synchronize()
     all_equal(ours, again)
     all_equal(ours, captured)

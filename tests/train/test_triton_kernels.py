@@ -118,6 +118,23 @@ def test_bias_relu_and_its_gradient(dtype, shape):
     torch.testing.assert_close(ours[1].double(), exact, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("count", [1, 2])
+def test_bias_relu_of_another_memory_format(count, dtype):
+    """Convolutions return it for weights of that format, and torch's of float64 do on a GPU."""
+    made = torch.Generator().manual_seed(2)
+    values = torch.randn(count, 16, 5, 3, generator=made).to(DEVICE, dtype).requires_grad_()
+    bias = torch.randn(16, generator=made).to(DEVICE, dtype).requires_grad_()
+    weights = torch.randn(values.shape, generator=made).to(DEVICE, dtype)
+    wanted, found = (values + bias.view(-1, 1, 1)).relu(), layers.bias_relu(values, bias)
+    assert torch.equal(found, wanted)
+    ours, theirs = (torch.autograd.grad(one, (values, bias), weights) for one in (found, wanted))
+    assert torch.equal(ours[0], theirs[0])
+    torch.testing.assert_close(ours[1], theirs[1])
+    columns = torch.randn(16, 7, generator=made).to(DEVICE, dtype).T
+    assert torch.equal(layers.bias_relu(columns, bias), (columns + bias).relu())
+
+
 @pytest.mark.parametrize("rows", [1, 5, 100])
 @pytest.mark.parametrize("width", [2, 6, 18])
 def test_policy_terms_and_their_gradient(rows, width):

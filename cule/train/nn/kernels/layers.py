@@ -200,6 +200,8 @@ class _BiasRelu(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        # The rows of one image may be a view of another memory format, as reshape makes it.
+        values = values.contiguous()
         results = torch.empty_like(values)
         size = values.numel()
         _bias_relu[(triton.cdiv(size, BLOCK),)](values, bias, results, size, values.shape[1], BLOCK)
@@ -228,12 +230,15 @@ def bias_relu(values: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """max(values + bias, 0).
 
     Args:
-        values: (n, c), or (n, c, h, w) in the memory format channels_last; float32 or bfloat16.
+        values: (n, c) or (n, c, h, w); no copy is made of those in the memory format channels_last.
+            float32 or bfloat16; float64 is left to torch.
         bias: (c,).
 
     Returns:
-        The same shape, dtype and memory format. The bias' gradient is summed in float32.
+        The same shape and dtype, in channels_last. The bias' gradient is summed in float32.
     """
+    if values.dtype == torch.float64:
+        return (values + bias.view(-1, *(1,) * (values.dim() - 2))).relu()
     if values.dim() == 2:
         return _BiasRelu.apply(values, bias)
     rows = values.permute(0, 2, 3, 1)
