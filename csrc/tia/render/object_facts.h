@@ -1,4 +1,4 @@
-// What a game's facts say about runs and boxes of its objects (run_finder.h, box_merger.h), and the
+// What a game's facts say about runs and boxes of its objects (run_finder.h, box_finder.h), and the
 // rows of numbers that boxes and objects are.
 #pragma once
 

@@ -178,10 +178,9 @@ class AtariJaxEnv:
                 AtariEnv.step; or JAX is tracing the call.
         """
         _refuse_tracing("step", actions)
-        of_jax = isinstance(actions, jax.Array)
-        played = to_torch(actions) if of_jax else actions
+        played = to_torch(actions) if isinstance(actions, jax.Array) else actions
         observations, rewards, terminated, truncated, info = self.env.step(played)
-        if of_jax and self.env.device.type == "cuda":
+        if isinstance(actions, jax.Array) and self.env.device.type == "cuda":
             self._lent.add(actions, self.env.device)
         return (
             to_jax(observations),
