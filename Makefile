@@ -33,6 +33,9 @@ INSTALL_CULE := $(PIP_INSTALL) -c $(CONSTRAINTS) --no-build-isolation
 BUILD_TOOLS := setuptools wheel cmake ninja pybind11
 
 .DELETE_ON_ERROR:
+# Without the bytecode, each process that tests start would compile the sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo train bench test lint docs dist roms clean setup develop rebuild
 
 demo: setup

@@ -43,8 +43,12 @@ OF_OPTIONS = {
     "sound": "sound_obs=True", "RAM": 'obs_type="ram"', "objects": 'obs_type="objects"',
     "two players": "num_players=2",
 }  # fmt: skip
+IMPALA = source(
+    "the IMPALA ResNet's layers", "2026-11-30-h200", "6038bc2",
+    lambda row: row["group"] == "all", mode="impala_blocks",
+)  # fmt: skip
 SIX = ("cule.train", "CleanRL", "stable-baselines3", "RLlib", "TorchRL", "rl_games")
-SOURCES = (PPO, ON_CPU, ON_GPU, LARGE, OPTIONS)
+SOURCES = (PPO, ON_CPU, ON_GPU, LARGE, OPTIONS, IMPALA)
 NUMBERS = "1 9 10 16 32 64"
 GIVEN: dict[str, str] = {}
 
@@ -108,6 +112,16 @@ def options() -> Iterator[Said]:
         yield said(f"{name} {{:.0%}}", rows["objects", game]["part_of_images"])
 
 
+def impala() -> Iterator[Said]:
+    for row in IMPALA.rows:
+        layers = {"torch": "libraries", "fused": "kernels"}[row["way"]]
+        yield table_line(
+            f"{{:,}} | {layers} | {{:.2f}}, {{:.0f}} | {{:.2f}}, {{:.0f}}",
+            row["batch"],
+            *(row[f"{part}_{unit}"] for part in ("forward", "both") for unit in ("ms", "tflops")),
+        )
+
+
 def figures() -> Iterator[Said]:
     for row in PPO.rows:
         yield table_line(
@@ -117,3 +131,4 @@ def figures() -> Iterator[Said]:
     yield from on_gpu()
     yield from large()
     yield from options()
+    yield from impala()

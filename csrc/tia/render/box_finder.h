@@ -10,11 +10,17 @@
 
 namespace cule {
 
-// A run of scanline `line`, which belongs to a box, or to none that had room. A GPU reads and writes
-// it at once.
+// A run of a scanline, which belongs to a box, or to none that had room. A GPU reads and writes it
+// at once.
 struct alignas(8) Run {
   RunLooks looks;
-  int16_t line, box;
+  uint32_t place;  // the scanline, and the box in the upper half
+
+  static CULE_INLINE uint32_t place_of(int line, int box) {
+    return static_cast<uint16_t>(line) | static_cast<uint32_t>(box) << 16;
+  }
+  CULE_INLINE int line() const { return static_cast<int16_t>(place); }
+  CULE_INLINE int box() const { return static_cast<int16_t>(place >> 16); }
 };
 // Room for those that a run of the next scanline may belong to.
 struct LiveRuns {
@@ -45,7 +51,7 @@ class BoxMerger {
         continue;
       }
       const int above = line_;
-      go_on_with(line, [=](const Run& run) CULE_INLINE_LAMBDA { return run.line == above; });
+      go_on_with(line, [=](const Run& run) CULE_INLINE_LAMBDA { return run.line() == above; });
       line_ = line;
     }
   }
@@ -56,13 +62,13 @@ class BoxMerger {
     line_ = line;
     const int oldest = line - 1 - settings_[kLineGap];
     if (cut) num_runs_ = 0;
-    else keep_runs([=](const Run& run) CULE_INLINE_LAMBDA { return run.line >= oldest; });
+    else keep_runs([=](const Run& run) CULE_INLINE_LAMBDA { return run.line() >= oldest; });
   }
 
   CULE_INLINE void repeat_object(uint32_t object) {
     const int above = above_;
     go_on_with(line_, [=](const Run& run) CULE_INLINE_LAMBDA {
-      return run.looks.object() == object && run.line == above;
+      return run.looks.object() == object && run.line() == above;
     });
   }
 
@@ -83,17 +89,17 @@ class BoxMerger {
       if (i < num_runs_) {
         const Run run = runs_[i];
         alike = run.looks.word == looks.word;
-        touches = run.box != kNoBox && begin <= run.looks.end() && run.looks.begin() <= end &&
+        touches = run.box() != kNoBox && begin <= run.looks.end() && run.looks.begin() <= end &&
                   run.looks.of_class() == of_class && !(one_color && run.looks.color() != color);
       }
       const uint32_t found = lanes_.ballot(alike), touched = lanes_.ballot(touches);
       if (found && same == num_runs_) same = base + first_bit(found);
       if (touched == 0) continue;
-      if (box == kNoBox) box = runs_[base + first_bit(touched)].box;
-      while (const uint32_t others = lanes_.ballot(touches && runs_[i].box != box))
-        join(box, runs_[base + first_bit(others)].box);
+      if (box == kNoBox) box = runs_[base + first_bit(touched)].box();
+      while (const uint32_t others = lanes_.ballot(touches && runs_[i].box() != box))
+        join(box, runs_[base + first_bit(others)].box());
     }
-    const bool stays_out = !is_part && same < num_runs_ && runs_[same].box == kNoBox;
+    const bool stays_out = !is_part && same < num_runs_ && runs_[same].box() == kNoBox;
     const bool has_room = same < LiveRuns::kMost, is_new = box == kNoBox && !stays_out;
     crowded_ |= !has_room;
     if (is_new && has_room) box = new_box();
@@ -102,7 +108,7 @@ class BoxMerger {
     if (!has_room) return;
     lanes_.sync();  // all have read the runs
     if (lanes_.lane() == 0)
-      runs_[same] = {looks, static_cast<int16_t>(line_), static_cast<int16_t>(box)};
+      runs_[same] = {looks, Run::place_of(line_, box)};
     if (box != kNoBox) extend(boxes_.at(box), is_new, object, color, begin, end);
     if (same == num_runs_) ++num_runs_;
     lanes_.sync();
@@ -166,7 +172,7 @@ class BoxMerger {
       bool found = false;
       if (i < num_runs_) {
         const Run run = runs_[i];
-        found = run.line == line_ && run.looks.object() == object && run.looks.color() == color &&
+        found = run.line() == line_ && run.looks.object() == object && run.looks.color() == color &&
                 begin - run.looks.end() < gap;
       }
       if (const uint32_t bits = lanes_.ballot(found)) return base + first_bit(bits);
@@ -178,10 +184,10 @@ class BoxMerger {
   template <class Test>
   CULE_INLINE void go_on_with(int line, const Test& goes_on) {
     for (int i = lanes_.lane(); i < num_runs_; i += Lanes::kCount) {
-      if (!goes_on(runs_[i])) continue;
-      runs_[i].line = static_cast<int16_t>(line);
-      if (runs_[i].box != kNoBox)
-        boxes_.at(runs_[i].box)[kHeight] = static_cast<int16_t>(line + 1);
+      const Run run = runs_[i];
+      if (!goes_on(run)) continue;
+      runs_[i].place = Run::place_of(line, run.box());
+      if (run.box() != kNoBox) boxes_.at(run.box())[kHeight] = static_cast<int16_t>(line + 1);
     }
     lanes_.sync();
   }
@@ -207,7 +213,7 @@ class BoxMerger {
   // The runs of the line above, in new boxes, in the order in which a RunFinder finds them.
   CULE_INLINE void begin_again(int line) {
     const int above = line_;
-    keep_runs([=](const Run& run) CULE_INLINE_LAMBDA { return run.line == above; });
+    keep_runs([=](const Run& run) CULE_INLINE_LAMBDA { return run.line() == above; });
     const int count = num_runs_;
     if (lanes_.lane() == 0) sort(count);
     lanes_.sync();
@@ -271,7 +277,7 @@ class BoxMerger {
       boxes_.at(other)[kVisible] = 0;
     }
     for (int i = lanes_.lane(); i < num_runs_; i += Lanes::kCount) {
-      if (runs_[i].box == other) runs_[i].box = static_cast<int16_t>(box);
+      if (runs_[i].box() == other) runs_[i].place = Run::place_of(runs_[i].line(), box);
     }
     lanes_.sync();
   }
