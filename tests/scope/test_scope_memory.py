@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import multiprocessing
+import time
 
 import pytest
 import torch
@@ -102,7 +103,9 @@ def test_a_recording_of_memory_has_no_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "PART_SECONDS", 0.0)
     monkeypatch.setattr(storage, "SECONDS_BETWEEN_WRITES", 0.001)
     with scope.record(tmp_path / "parts") as recording:
-        iterate(60)
+        for _ in range(20):  # long enough for the thread that writes parts
+            iterate(3)
+            time.sleep(0.01)
     assert len(recording.processes[0].process.about["parts"]) > 1
     with scope.record(tmp_path / "memory", memory=True) as recording:
         iterate(60)
