@@ -139,9 +139,9 @@ def test_what_was_there_before_is_told_apart():
     process.thread(1).marks += [Mark(20, True, "iteration", ""), Mark(30, False, "iteration", "")]
     of = [(5, 1, 90, 1090), (15, 2, 50, 1140), (25, 3, 70, 1210), (26, 9, -300, 910),
           (27, 2, -50, 860), (101, 4, 500, 1360)]  # fmt: skip
-    for time, address, size, total in of:
-        key = act if time == 25 else Key("", "other")
-        process.allocations.append(Allocation(time, 1, 0, address, size, total, key))
+    for at, address, size, total in of:
+        key = act if at == 25 else Key("", "other")
+        process.allocations.append(Allocation(at, 1, 0, address, size, total, key))
     process.allocations.append(Allocation(50, 1, -1, 2, 8, 8, act))  # another 2, on the host
     host, gpu = uses_of(process)
     assert (host.device, host.peak, host.iteration) == ("cpu", 8, 1)
