@@ -33,10 +33,9 @@ struct LineCache {
 
   Room bits;
   uint32_t stale = kAllObjects;  // the objects whose `bits` are out of date from the beam on
-  uint32_t mixed = 0;   // the objects that changed within the scanline: their bits before differ
-  bool differs = true;  // whether any of `bits` has changed since the caller set this to false
-  uint32_t changed = kAllObjects;  // of which objects, likewise
-  uint32_t filled = 0;             // the objects that have any bits
+  uint32_t mixed = 0;  // the objects that changed within the scanline: their bits before differ
+  uint32_t changed = kAllObjects;  // those whose bits changed since the caller set this to 0
+  uint32_t filled = 0;             // those that have any bits
 
   CULE_INLINE void objects_changed(uint32_t objects) { stale |= objects; }
 
@@ -100,7 +99,6 @@ struct LineCache {
       changes |= change;
       any |= out;
     }
-    differs |= changes != 0;
     const uint32_t bit = 1u << object;
     if (changes != 0) changed |= bit;
     filled = any != 0 ? filled | bit : filled & ~bit;

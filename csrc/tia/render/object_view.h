@@ -80,17 +80,16 @@ class ObjectView {
     } else {
       if (line_ != last_line_) finder_.begin_line(line_);
       finder_.piece(begin_, end_, comb_begin_, look_, cache_.filled, cache_.changed, cache_.bits);
-      cache_.changed = 0;
     }
     last_line_ = line_;
     last_whole_ = whole;
     last_comb_begin_ = comb_begin_;
     last_look_ = look_;
-    cache_.differs = false;
+    cache_.changed = 0;
   }
   // Whether this scanline, all of which waits, is like the one above.
   CULE_INLINE bool is_like_last() const {
-    return !cache_.differs && last_whole_ && last_line_ + 1 == line_ &&
+    return cache_.changed == 0 && last_whole_ && last_line_ + 1 == line_ &&
            last_comb_begin_ == comb_begin_ && last_look_ == look_;
   }
   CULE_INLINE void end_piece() {

@@ -108,7 +108,7 @@ struct SpanRendererOf {
   CULE_INLINE void flush(TiaState& tia) {
     if (begin_ == end_) return;
     const bool whole = begin_ == 0 && end_ == kLinePixels;
-    const bool alike = kShares && whole && !cache.differs && line_ == last_line_ + 1 &&
+    const bool alike = kShares && whole && cache.changed == 0 && line_ == last_line_ + 1 &&
                        look_ == last_;
     last_line_ = whole ? line_ : kNoLine;
     if (alike) {
@@ -138,7 +138,7 @@ struct SpanRendererOf {
     painted_ = line_;
     begin_ = end_;
     if (!whole) return;
-    cache.differs = false;
+    cache.changed = 0;
     last_ = look_;
     last_collisions_ = collisions;
   }
