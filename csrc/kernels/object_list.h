@@ -83,7 +83,7 @@ class ObjectList {
     int free = 0;  // the first that is; boxes of the same object come in about the same order
     for (int i = 0; i < count_before; ++i) {
       const int16_t* box = before.at(i);
-      const int same = first_of(free, count, [&](int k) CULE_INLINE_LAMBDA {
+      const int same = first_where(lanes_, free, count, [&](int k) CULE_INLINE_LAMBDA {
         return is_free(k) && is_same_object(box, last.at(k));
       });
       if (lanes_.lane() == 0) {
@@ -91,7 +91,7 @@ class ObjectList {
         before.at(i)[kVisible] = same < count ? 0 : 2;
       }
       lanes_.sync();
-      if (same == free) free = first_of(free, count, is_free);
+      if (same == free) free = first_where(lanes_, free, count, is_free);
     }
     find_rules(last, count);
     find_rules(before, count_before);
@@ -111,7 +111,7 @@ class ObjectList {
     ObjectPlaces(facts_, ram, lines_).for_each([&](const int16_t* place) {
       if (place[kKind] != kind) {
         kind = place[kKind];
-        is_seen = first_of(0, seen, [&](int i) CULE_INLINE_LAMBDA {
+        is_seen = first_where(lanes_, 0, seen, [&](int i) CULE_INLINE_LAMBDA {
           return row(i)[kKind] == kind;
         }) < seen;
       }
@@ -132,24 +132,12 @@ class ObjectList {
   int count_ = 0, left_out_ = 0;
 
   CULE_INLINE int16_t* row(int i) const { return rows_ + i * kObjectFields; }
-  static CULE_INLINE void copy(int16_t* to, const int16_t* from) {
-    for (int field = 0; field < kObjectFields; ++field) to[field] = from[field];
-  }
-  // The first number from `begin` on for which `test` is true; or `count`.
-  template <class Test>
-  CULE_INLINE int first_of(int begin, int count, const Test& test) const {
-    for (int base = begin; base < count; base += Lanes::kCount) {
-      const int i = base + lanes_.lane();
-      if (const uint32_t found = lanes_.ballot(i < count && test(i))) return base + first_bit(found);
-    }
-    return count;
-  }
   CULE_INLINE void put(const int16_t* object) {
     if (count_ == room_) {
       ++left_out_;
       return;
     }
-    if (lanes_.lane() == 0) copy(row(count_), object);
+    if (lanes_.lane() == 0) copy_row(row(count_), object);
     ++count_;
     lanes_.sync();
   }
@@ -160,7 +148,7 @@ class ObjectList {
     int i = count_ - 1;
     while (i >= 0 && row(i)[kKind] != 0) --i;
     lanes_.sync();  // all have found it
-    if (i >= 0 && lanes_.lane() == 0) copy(row(i), object);
+    if (i >= 0 && lanes_.lane() == 0) copy_row(row(i), object);
     lanes_.sync();
   }
 
@@ -186,17 +174,15 @@ class ObjectList {
 
   CULE_INLINE void keep_visible() {
     const int used = count_;
-    count_ = 0;
-    for (int base = 0; base < used; base += Lanes::kCount) {
-      const int i = base + lanes_.lane();
-      int16_t object[kObjectFields] = {};
-      if (i < used) copy(object, row(i));
-      const uint32_t kept = lanes_.ballot(object[kVisible] != 0);
-      lanes_.sync();  // all have read theirs
-      if (object[kVisible]) copy(row(count_ + count_bits(kept & ((1u << lanes_.lane()) - 1))), object);
-      count_ += count_bits(kept);
-    }
-    lanes_.sync();
+    count_ = keep_items<ObjectRow>(
+        lanes_, used,
+        [&](int i, ObjectRow& object) CULE_INLINE_LAMBDA {
+          copy_row(object.fields, row(i));
+          return object.fields[kVisible] != 0;
+        },
+        [&](int i, const ObjectRow& object) CULE_INLINE_LAMBDA {
+          copy_row(row(i), object.fields);
+        });
     const int end = used * kObjectFields;
     for (int i = count_ * kObjectFields + lanes_.lane(); i < end; i += Lanes::kCount) rows_[i] = 0;
   }
@@ -206,7 +192,7 @@ class ObjectList {
   CULE_INLINE void find_rules(const FrameBoxes& boxes, int count) const {
     for (int i = lanes_.lane(); i < count; i += Lanes::kCount) {
       int16_t box[kObjectFields];
-      copy(box, boxes.at(i));
+      copy_row(box, boxes.at(i));
       if (box[kVisible] == 0) continue;
       int found = 0;
       for (int rule = 1; rule <= facts_[kNumRules] && found == 0; ++rule) {
@@ -220,7 +206,7 @@ class ObjectList {
   // Adds what a box is by its rule; without a rule it is of kind 0.
   CULE_INLINE void add(const int16_t* box) {
     int16_t seen[kObjectFields];
-    copy(seen, box);
+    copy_row(seen, box);
     const int rule = seen[kVisible] >> kSeenBits;
     seen[kVisible] &= kInBothFrames;
     if (rule > 0) return add(seen, facts_ + rule * kObjectFactColumns);
@@ -257,7 +243,7 @@ class ObjectList {
   }
   // Makes an object a part of one of its kind, if there is one.
   CULE_INLINE bool joined(const int16_t* object) {
-    const int same = first_of(0, count_, [&](int i) CULE_INLINE_LAMBDA {
+    const int same = first_where(lanes_, 0, count_, [&](int i) CULE_INLINE_LAMBDA {
       return row(i)[kKind] == object[kKind];
     });
     if (same == count_) return false;

@@ -1,11 +1,10 @@
 // The objects that a step or a reset shows, if they are asked for: boxes of the last two frames
 // (tia/render/object_frames.h), and what they are by the facts of the game.
 //
-// A GPU finds the runs of a step's last two frames from the log of writes, as drawing does: a thread
-// for each segment. A warp for each frame then joins them to boxes. A CPU finds boxes while it draws
-// (cpu/draw_frames.h). Starts of
-// episodes are seen as they are played (console/session.h), or copied from the pool. `list_objects`
-// then makes an env's list.
+// A GPU finds the runs of a step's last two frames from the log of writes, as drawing does: a
+// thread for each segment. A warp for each frame then joins them to boxes. A CPU finds boxes while
+// it draws (cpu/draw_frames.h). Starts of episodes are seen as they are played (console/session.h),
+// or copied from the pool. `list_objects` then makes an env's list.
 #pragma once
 
 #include "kernels/draw.h"

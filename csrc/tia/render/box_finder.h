@@ -29,12 +29,12 @@ struct LiveRuns {
 };
 
 // Joins the runs of a frame, of which it is told as RunFinder does. All is inline, as a GPU would
-// otherwise have its members in memory. All lanes of a kind of Lanes
-// (common/lanes.h) call its functions together; each looks at a part of the live runs.
+// otherwise have its members in memory. All lanes of a kind of Lanes (common/lanes.h) call its
+// functions together; each looks at a part of the live runs.
 template <class Lanes>
 class BoxMerger {
  public:
-  // Puts what it finds into `boxes`, which `finish` completes. `runs` is room to work in.
+  // Puts what it finds into `boxes`, which `finish` completes. `live` is room to work in.
   CULE_INLINE BoxMerger(const int16_t* settings, const FrameBoxes& boxes, LiveRuns& live,
                         const Lanes& lanes)
       : settings_(settings), boxes_(boxes), runs_(live.runs), lanes_(lanes) {
@@ -120,21 +120,17 @@ class BoxMerger {
 
   // After the frame: the rows then have the boxes' first pixels and sizes.
   CULE_HD void finish() {
-    int kept = 0;
-    for (int base = 0; base < count_; base += Lanes::kCount) {
-      const int i = base + lanes_.lane();
-      const bool keeps = i < count_ && boxes_.at(i)[kVisible] != 0;
-      int16_t row[kObjectFields];
-      if (keeps) {
-        copy(row, boxes_.at(i));
-        row[kWidth] = static_cast<int16_t>(row[kWidth] - row[kX]);
-        row[kHeight] = static_cast<int16_t>(row[kHeight] - row[kY]);
-      }
-      const uint32_t bits = lanes_.ballot(keeps);
-      lanes_.sync();  // all have read their rows
-      if (keeps) copy(boxes_.at(kept + before_lane(bits)), row);
-      kept += count_bits(bits);
-    }
+    const int kept = keep_items<ObjectRow>(
+        lanes_, count_,
+        [&](int i, ObjectRow& row) CULE_INLINE_LAMBDA {
+          copy_row(row.fields, boxes_.at(i));
+          row.fields[kWidth] = static_cast<int16_t>(row.fields[kWidth] - row.fields[kX]);
+          row.fields[kHeight] = static_cast<int16_t>(row.fields[kHeight] - row.fields[kY]);
+          return row.fields[kVisible] != 0;
+        },
+        [&](int i, const ObjectRow& row) CULE_INLINE_LAMBDA {
+          copy_row(boxes_.at(i), row.fields);
+        });
     if (lanes_.lane() == 0) {
       boxes_.count() = static_cast<int16_t>(kept);
       boxes_.left_out() = static_cast<int16_t>(left_out_);
@@ -158,26 +154,15 @@ class BoxMerger {
   int num_runs_ = 0;  // those that a run of this scanline may belong to
   int line_ = kNoLine, above_ = kNoLine;
 
-  // The bits of lanes before this one.
-  CULE_INLINE int before_lane(uint32_t bits) const {
-    return count_bits(bits & ((1u << lanes_.lane()) - 1));
-  }
-
   // The run of this scanline and object that goes on at `begin`, as the pieces of a scanline may
   // divide a run; or num_runs_.
   CULE_INLINE int part_of_same(uint32_t object, uint32_t color, int begin) const {
     const int gap = gap_of(settings_, object);
-    for (int base = 0; base < num_runs_; base += Lanes::kCount) {
-      const int i = base + lanes_.lane();
-      bool found = false;
-      if (i < num_runs_) {
-        const Run run = runs_[i];
-        found = run.line() == line_ && run.looks.object() == object && run.looks.color() == color &&
-                begin - run.looks.end() < gap;
-      }
-      if (const uint32_t bits = lanes_.ballot(found)) return base + first_bit(bits);
-    }
-    return num_runs_;
+    return first_where(lanes_, 0, num_runs_, [&](int i) CULE_INLINE_LAMBDA {
+      const Run run = runs_[i];
+      return run.line() == line_ && run.looks.object() == object && run.looks.color() == color &&
+             begin - run.looks.end() < gap;
+    });
   }
 
   // The live runs that `goes_on` chooses go on at scanline `line`.
@@ -195,19 +180,13 @@ class BoxMerger {
   // Forgets the live runs that `keeps` does not choose.
   template <class Test>
   CULE_INLINE void keep_runs(const Test& keeps) {
-    int kept = 0;
-    for (int base = 0; base < num_runs_; base += Lanes::kCount) {
-      const int i = base + lanes_.lane();
-      Run run = {};
-      if (i < num_runs_) run = runs_[i];
-      const bool kept_here = i < num_runs_ && keeps(run);
-      const uint32_t bits = lanes_.ballot(kept_here);
-      lanes_.sync();  // all have read theirs
-      if (kept_here) runs_[kept + before_lane(bits)] = run;
-      kept += count_bits(bits);
-    }
-    num_runs_ = kept;
-    lanes_.sync();
+    num_runs_ = keep_items<Run>(
+        lanes_, num_runs_,
+        [&](int i, Run& run) CULE_INLINE_LAMBDA {
+          run = runs_[i];
+          return keeps(run);
+        },
+        [&](int i, const Run& run) CULE_INLINE_LAMBDA { runs_[i] = run; });
   }
 
   // The runs of the line above, in new boxes, in the order in which a RunFinder finds them.
@@ -237,9 +216,6 @@ class BoxMerger {
     return one.object() != its.object() ? one.object() < its.object() : one.begin() < its.begin();
   }
 
-  static CULE_INLINE void copy(int16_t* to, const int16_t* from) {
-    for (int field = 0; field < kObjectFields; ++field) to[field] = from[field];
-  }
   // Makes `box` contain a run of this scanline, too, or that alone if it is new. A lane for each
   // field. A box keeps its color.
   CULE_INLINE void extend(int16_t* box, bool is_new, uint32_t object, uint32_t color, int begin,

@@ -25,6 +25,13 @@ enum ObjectSetting : int {
   kCutPitch,  // 0: nowhere
 };
 
+struct ObjectRow {
+  int16_t fields[kObjectFields];
+};
+CULE_INLINE void copy_row(int16_t* to, const int16_t* from) {
+  for (int field = 0; field < kObjectFields; ++field) to[field] = from[field];
+}
+
 // The boxes of a frame. Row 0 says how many there are, and how many runs found no room. Each other
 // row is a box.
 struct FrameBoxes {

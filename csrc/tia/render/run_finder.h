@@ -38,7 +38,8 @@ struct RunLooks {
   static constexpr int kClassShift = 19;
   uint32_t word;
 
-  static CULE_INLINE RunLooks of(uint32_t object, int of_class, uint32_t color, int begin, int end) {
+  static CULE_INLINE RunLooks of(uint32_t object, int of_class, uint32_t color, int begin,
+                                 int end) {
     return {static_cast<uint32_t>(begin) | static_cast<uint32_t>(end) << 8 | object << 16 |
             static_cast<uint32_t>(of_class) << kClassShift | color << 24};
   }

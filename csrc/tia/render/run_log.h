@@ -37,7 +37,8 @@ class RunWriter {
   }
   CULE_INLINE void repeat_object(uint32_t object) { put(RunEntry::kSameObject, object); }
   CULE_INLINE void add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
-    put(RunEntry::kRun, RunLooks::of(object, 0, color, begin, end).word | (of_piece ? kOfPiece : 0));
+    const RunLooks looks = RunLooks::of(object, 0, color, begin, end);
+    put(RunEntry::kRun, looks.word | (of_piece ? kOfPiece : 0));
   }
   CULE_INLINE void finish() { words_[0] = count_; }
 
