@@ -99,7 +99,7 @@ KERNELS: dict[Any, tuple[dict[str, str], dict[str, Any]]] = {
 CALLED = {
     adam._correction, convolutions._convolved, convolutions._from_windows, convolutions._larger,
     convolutions._row_of_windows, convolutions._under_taps, frames.begin_of, frames.newest_of,
-    layers._image, muon._places,
+    layers._begin_of_own, layers._image, muon._places,
 }  # fmt: skip
 WHOLE = {"size", "rows", "width", "channels", "length", "columns", "count", "word_slot", "word_env",
          "age_slot", "slot_row", "slot_column", "env_row", "env_column", "first", "number", "stop",

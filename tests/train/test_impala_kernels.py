@@ -6,6 +6,8 @@ torch's bit for bit, and a pooling has to choose as torch does.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -92,6 +94,18 @@ def all_exact(ours, exact):
     all_equal([one.cpu().double() for one in ours], exact)
 
 
+def check_exact(kernel, plain, given, made):
+    """That a kernel of pictures and of what follows them is exact, and so are its gradients."""
+    state = made.get_state()
+    result = kernel(*given)
+    assert result.dtype == given[0].dtype and result.is_contiguous(memory_format=LAST)
+    ours = gradients_of(result, given, made)
+    made.set_state(state)
+    theirs = exact_of(plain, given, made)
+    assert max(float(one.abs().max()) for one in theirs[:2]) <= 256  # exact in bfloat16
+    all_exact(ours, theirs)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "shape", [(2, 16, 5, 7), (5, 16, 1, 1), (1, 32, 11, 11), (3, 64, 2, 1), (4, 32, 8, 3)]
@@ -100,14 +114,7 @@ def test_residual_layer_is_exact(shape, dtype):
     made = torch.Generator().manual_seed(shape[2])
     pictures = whole(made, shape, dtype).requires_grad_()
     given = [*parameters(made, shape[1], shape[1], 0.9), *parameters(made, shape[1], shape[1], 0.9)]
-    state = made.get_state()
-    result = impala.residual(pictures, *given)
-    assert result.dtype == dtype and result.is_contiguous(memory_format=LAST)
-    ours = gradients_of(result, [pictures, *given], made)
-    made.set_state(state)
-    theirs = exact_of(plain_residual, [pictures, *given], made)
-    assert max(float(one.abs().max()) for one in theirs[:2]) <= 256  # exact in bfloat16
-    all_exact(ours, theirs)
+    check_exact(impala.residual, plain_residual, [pictures, *given], made)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -119,14 +126,8 @@ def test_convolution_and_pool_of_pictures_are_exact(channels, shape, dtype):
     made = torch.Generator().manual_seed(shape[1])
     pictures = whole(made, (shape[0], channels[0], *shape[1:]), dtype).requires_grad_()
     given = parameters(made, *channels, 0.9)
-    state = made.get_state()
-    result = impala.pooled(pictures, *given, dtype)
-    assert result.dtype == dtype and result.is_contiguous(memory_format=LAST)
-    ours = gradients_of(result, [pictures, *given], made)
-    made.set_state(state)
-    theirs = exact_of(plain_pooled, [pictures, *given], made)
-    assert max(float(one.abs().max()) for one in theirs[:2]) <= 256  # exact in bfloat16
-    all_exact(ours, theirs)
+    kernel = partial(impala.pooled, dtype=dtype)
+    check_exact(kernel, plain_pooled, [pictures, *given], made)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

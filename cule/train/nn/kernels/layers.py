@@ -51,6 +51,18 @@ def _image(
 
 
 @triton.jit
+def _begin_of_own(
+    own, slot, env, before, length, word_slot, word_env, depth: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Where the frame with the number `own` begins, of each lane's."""
+    begin = tl.zeros([BLOCK], tl.int64)
+    for one in tl.static_range(depth):
+        its = begin_of(one, slot, env, before, length, word_slot, word_env, depth)
+        begin = tl.where(own == one, its, begin)
+    return begin
+
+
+@triton.jit
 def _centred_patches(
     words, age, slots, envs, patches, slot_row, slot_column, env_row, env_column,
     columns, length, word_slot, word_env, age_slot, depth: tl.constexpr, height: tl.constexpr,
@@ -73,10 +85,7 @@ def _centred_patches(
         at = first + tl.arange(0, BLOCK)
         # Row dy of the own frame's patch at (x, y).
         dy, own, x, y = at % 4, at // 4 % depth, at // (4 * depth) % across, at // row
-        begin = tl.zeros([BLOCK], tl.int64)
-        for one in tl.static_range(depth):
-            its = begin_of(one, slot, env, before, length, word_slot, word_env, depth)
-            begin = tl.where(own == one, its, begin)
+        begin = _begin_of_own(own, slot, env, before, length, word_slot, word_env, depth, BLOCK)
         word = tl.load(words + begin + (4 * y + dy) * across + x, at < size * depth, 0)
         value = ((word[:, None] >> (8 * pixel)[None, :]) & 255).to(tl.float32)
         value = (value - mean) / 256
@@ -102,10 +111,7 @@ def _centred_pixels(
     for first in range(0, 4 * size * depth, BLOCK):
         at = first + tl.arange(0, BLOCK)
         own, pixel = at % depth, at // depth
-        begin = tl.zeros([BLOCK], tl.int64)
-        for one in tl.static_range(depth):
-            its = begin_of(one, slot, env, before, length, word_slot, word_env, depth)
-            begin = tl.where(own == one, its, begin)
+        begin = _begin_of_own(own, slot, env, before, length, word_slot, word_env, depth, BLOCK)
         word = tl.load(words + begin + pixel // 4, at < 4 * size * depth, 0)
         value = ((word >> (8 * (pixel % 4))) & 255).to(tl.float32)
         value = ((value - mean) / 256).to(pixels.dtype.element_ty)
