@@ -21,6 +21,7 @@ from training_runs import (
     settings,
     trained,
     wait_for,
+    wait_for_checkpoint,
     without_times,
 )  # fmt: skip
 
@@ -189,6 +190,7 @@ def test_killed_process_ends_the_others_with_a_sentence_and_the_run_goes_on(rank
         [*processes(3), *words], cwd=ROOT, env=one_thread_each(), stderr=subprocess.PIPE, text=True
     ) as process:
         wait_for(killed / "log.jsonl", process, 6)
+        wait_for_checkpoint(killed, process)
         pids = children(process)
         assert sorted(pids) == [0, 1, 2]
         os.kill(pids[rank], signal.SIGKILL)

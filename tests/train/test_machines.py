@@ -15,7 +15,15 @@ import time
 import machines
 import pytest
 from machines import Machines, ended
-from training_runs import assert_same, children_of, options, saved, wait_for, without_times
+from training_runs import (
+    assert_same,
+    children_of,
+    options,
+    saved,
+    wait_for,
+    wait_for_checkpoint,
+    without_times,
+)
 
 from tests.support import warm
 
@@ -113,7 +121,7 @@ def endless(of, places, **changes):
 def test_machine_whose_link_goes_down_ends_all_with_a_sentence(lost, of):
     """No connection is closed; the others hear nothing, and the lost machine hears nobody."""
     with endless(of, [0, 1]) as programs:
-        wait_for(of.folders[0] / "run" / "log.jsonl", programs[0], 2)
+        wait_for_checkpoint(of.folders[0] / "run", programs[0])
         of.cut(lost)
         statuses, said = ended(programs)
     assert statuses == [2, 2]

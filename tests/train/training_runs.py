@@ -142,3 +142,10 @@ def wait_for(path, process, lines):
     while not path.exists() or path.read_text().count("\n") < lines:
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.05)
+
+
+def wait_for_checkpoint(run, process):
+    """Waits until a set of checkpoints is complete, which is some time after its log's line."""
+    while not checkpoint.complete_sets(run / "checkpoints"):
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
