@@ -2,15 +2,16 @@
 // (tia/render/object_frames.h), and what they are by the facts of the game.
 //
 // A GPU finds the runs of a step's last two frames from the log of writes, as drawing does: a
-// thread for each segment. A warp for each frame then joins them to boxes. A CPU finds boxes while
-// it draws (cpu/draw_frames.h). Starts of episodes are seen as they are played (console/session.h),
-// or copied from the pool. `list_objects` then makes an env's list.
+// thread for each segment, which then joins them to boxes. A warp for each frame joins those of its
+// segments. A CPU finds boxes while it draws (cpu/draw_frames.h). Starts of episodes are seen as
+// they are played (console/session.h), or copied from the pool. `list_objects` then makes an env's
+// list.
 #pragma once
 
 #include "kernels/draw.h"
 #include "kernels/object_boxes.h"
 #include "kernels/object_list.h"
-#include "tia/render/run_log.h"
+#include "tia/render/segment_boxes.h"
 
 namespace cule {
 
@@ -71,24 +72,27 @@ CULE_INLINE void write_runs(const Batch& batch, size_t env, const Recording& rec
   view.finish();
 }
 
-// On a GPU: joins the runs of such a frame, which were written down. The lanes do it together, with
-// room for its runs. If there was too little room somewhere, the frame has to be looked at again.
+// On a GPU: finds the boxes of such a segment from its runs, which were written down.
+CULE_INLINE void join_runs(const Batch& batch, size_t env, uint32_t seen, uint32_t segment) {
+  if (has_seen(batch.traces[env], seen))
+    SegmentBoxes(run_log_of(batch, env, seen, segment)).find(object_facts_of(batch, env));
+}
+
+// On a GPU: joins the boxes of such a frame's segments. The lanes do it together, with room for
+// them. If there was too little room somewhere, the frame has to be looked at again.
 template <class Lanes>
-CULE_INLINE void join_runs(const Batch& batch, size_t env, uint32_t seen, LiveRuns& live,
-                           const Lanes& lanes) {
+CULE_INLINE void join_segments(const Batch& batch, size_t env, uint32_t seen, FrameRoom& room,
+                               const Lanes& lanes) {
   const StepTrace& trace = batch.traces[env];
   if (seen == kLastFrame) move_boxes_on(batch, env, lanes);
   if (!has_seen(trace, seen)) return;
   const FrameBoxes boxes = boxes_of_frame(batch, env, trace.frames - 1u - seen);
-  BoxMerger<Lanes> merger(object_facts_of(batch, env), boxes, live, lanes);
+  SegmentJoiner<Lanes> joiner(object_facts_of(batch, env), room, lanes);
   bool complete = true;
-  for (uint32_t segment = 0; segment < kSegments && complete; ++segment) {
-    const uint32_t* words = run_log_of(batch, env, seen, segment);
-    complete = is_complete(words);
-    if (complete) read_runs(words, merger);
-  }
-  if (complete && !merger.is_crowded()) merger.finish();
-  else if (lanes.lane() == 0) boxes.count() = kLookAgain;
+  for (uint32_t segment = 0; segment < kSegments && complete; ++segment)
+    complete = joiner.add(SegmentBoxes(run_log_of(batch, env, seen, segment)));
+  complete = complete && joiner.finish(boxes);
+  if (!complete && lanes.lane() == 0) boxes.count() = kLookAgain;
 }
 // Looks at the frame again, in one thread, if it has to.
 CULE_INLINE void see_again(const Batch& batch, size_t env, const Recording& recording,

@@ -81,13 +81,15 @@ void expect_same_boxes(Batch batch, const Recording& recording) {
     for (uint32_t segment = 0; segment < kSegments; ++segment)
       write_runs(batch, 0, recording, seen, segment, {words.data(), 1});
     boxes.count() = boxes.left_out() = -1;
-    LiveRuns live;
-    join_runs(batch, 0, seen, live, OneLane{});
+    FrameRoom room;
+    for (uint32_t segment = 0; segment < kSegments; ++segment) join_runs(batch, 0, seen, segment);
+    join_segments(batch, 0, seen, room, OneLane{});
     see_again(batch, 0, recording, seen);
     expect_same(boxes, found);
     // With too little room for the runs of a segment.
     *run_log_of(batch, 0, seen, kSegments / 2) = kMostRunEntries + 1;
-    join_runs(batch, 0, seen, live, OneLane{});
+    join_runs(batch, 0, seen, kSegments / 2);
+    join_segments(batch, 0, seen, room, OneLane{});
     if (boxes.count() != kLookAgain) throw std::runtime_error("expected to look again");
     see_again(batch, 0, recording, seen);
     expect_same(boxes, found);

@@ -295,7 +295,8 @@ class CudaBackend final : public Backend {
       const dim3 pieces(blocks_for(batch.num_envs, kThreads), kSegments, kSeenFrames);
       start(find_runs, pieces, kThreads, 0, stream, batch);
       const int frames = kSeenFrames * batch.num_envs;
-      start(find_boxes, blocks_for(frames, kThreads / kWarp), kThreads, 0, stream, batch);
+      start(find_boxes, pieces, kThreads, 0, stream, batch);
+      start(join_boxes, blocks_for(frames, kThreads / kWarp), kThreads, 0, stream, batch);
       start(find_boxes_again, blocks_for(frames, kWarp), kWarp, 0, stream, batch);
       list_objects_of(false);
     }

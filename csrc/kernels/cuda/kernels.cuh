@@ -116,13 +116,19 @@ __global__ void __launch_bounds__(kThreads, 5) find_runs(const __grid_constant__
   write_runs(batch, env, recording, blockIdx.z, blockIdx.y, Room{words + threadIdx.x, kThreads});
 }
 
-// Joins them to boxes; a warp for each env and frame.
-__global__ void __launch_bounds__(kThreads, 7) find_boxes(const __grid_constant__ Batch batch) {
-  __shared__ LiveRuns live[kThreads / kWarp];
+// Joins them to the boxes of each segment; a thread for each.
+__global__ void __launch_bounds__(kThreads) find_boxes(const __grid_constant__ Batch batch) {
+  const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
+  if (env < static_cast<size_t>(batch.num_envs)) join_runs(batch, env, blockIdx.z, blockIdx.y);
+}
+
+// Joins boxes of the segments; a warp for each env and frame.
+__global__ void __launch_bounds__(kThreads) join_boxes(const __grid_constant__ Batch batch) {
+  __shared__ FrameRoom rooms[kThreads / kWarp];
   const size_t warp = threadIdx.x / kWarp, part = blockIdx.x * size_t{kThreads / kWarp} + warp;
   if (part >= kSeenFrames * static_cast<size_t>(batch.num_envs)) return;
-  join_runs(batch, part / kSeenFrames, static_cast<uint32_t>(part % kSeenFrames), live[warp],
-            WarpLanes{});
+  join_segments(batch, part / kSeenFrames, static_cast<uint32_t>(part % kSeenFrames), rooms[warp],
+                WarpLanes{});
 }
 
 // Finds the boxes of the few frames of which that has failed; a thread for each env and frame.

@@ -32,20 +32,6 @@ CULE_INLINE void copy_row(int16_t* to, const int16_t* from) {
   for (int field = 0; field < kObjectFields; ++field) to[field] = from[field];
 }
 
-// The boxes of a frame. Row 0 says how many there are, and how many runs found no room. Each other
-// row is a box.
-struct FrameBoxes {
-  int16_t* rows;  // [room + 1][kObjectFields]
-  int room;
-
-  CULE_INLINE int16_t* at(int box) const { return rows + (box + 1) * kObjectFields; }
-  CULE_INLINE int16_t& count() const { return rows[0]; }
-  CULE_INLINE int16_t& left_out() const { return rows[1]; }
-  CULE_INLINE int bytes() const {
-    return (room + 1) * kObjectFields * static_cast<int>(sizeof(int16_t));
-  }
-};
-
 // No scanline.
 constexpr int kNoLine = -2;
 

@@ -36,6 +36,7 @@ struct PieceLook {
 // its object, the object's class, and its color.
 struct RunLooks {
   static constexpr int kClassShift = 19;
+  static constexpr uint32_t kClassBits = 7u << kClassShift, kColorBits = 0xFFu << 24;
   uint32_t word;
 
   static CULE_INLINE RunLooks of(uint32_t object, int of_class, uint32_t color, int begin,

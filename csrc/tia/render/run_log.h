@@ -1,5 +1,5 @@
-// The runs of a piece of a frame, written down by the thread that finds them (run_finder.h), for
-// those that join them (box_finder.h).
+// The runs of a segment of a frame, written down by the thread that finds them (run_finder.h), for
+// the one that joins them (segment_boxes.h).
 #pragma once
 
 #include "tia/render/run_finder.h"
@@ -18,7 +18,7 @@ static_assert(2 * kRunLineBits <= kRunEntryShift, "the lines fit below the kind"
 
 // Room for a log: a word that says how many entries there are, or would be if there were room, and
 // the entries.
-constexpr int kRunLogWords = 256, kMostRunEntries = kRunLogWords - 1;
+constexpr int kRunLogWords = 320, kMostRunEntries = kRunLogWords - 1;
 
 // The frames of a step that are seen: the last one, and the one before it.
 enum SeenFrame : uint32_t { kLastFrame, kFrameBefore, kSeenFrames };

@@ -1,0 +1,105 @@
+// Runs of scanlines, and the boxes around those that belong together (box_finder.h).
+#pragma once
+
+#include "tia/render/object_facts.h"
+#include "tia/render/run_finder.h"
+
+namespace cule {
+
+// A run of a scanline, which belongs to a box, or to none that had room. A GPU reads and writes it
+// at once.
+struct alignas(8) Run {
+  RunLooks looks;
+  uint32_t place;  // the scanline, and the box in the upper half
+
+  static CULE_INLINE uint32_t place_of(int line, int box) {
+    return static_cast<uint16_t>(line) | static_cast<uint32_t>(box) << 16;
+  }
+  CULE_INLINE int line() const { return static_cast<int16_t>(place); }
+  CULE_INLINE int box() const { return static_cast<int16_t>(place >> 16); }
+
+  // The bits of RunLooks in which runs of the same box are equal: the class, and maybe the color.
+  static CULE_INLINE uint32_t same_bits(const int16_t* settings, int of_class) {
+    const bool one_color = settings[kOneColorClasses] >> of_class & 1;
+    return RunLooks::kClassBits | (one_color ? RunLooks::kColorBits : 0);
+  }
+  // Whether it touches another run, of a scanline that is near enough.
+  CULE_INLINE bool touches(RunLooks other, uint32_t same) const {
+    return ((looks.word ^ other.word) & same) == 0 && looks.begin() <= other.end() &&
+           other.begin() <= looks.end();
+  }
+};
+// Room for those that a run of the next scanline may belong to.
+struct LiveRuns {
+  static constexpr int kMost = 96;
+  Run runs[kMost];
+};
+
+// A box in two words, or what became a part of one.
+struct alignas(8) Box {
+  // The first pixel, the one after the last, a bit for each TiaObject, and the color, a byte each;
+  // or the number of the box that it is a part of.
+  uint32_t across;
+  uint32_t down;  // the first scanline, and the one after the last in the upper half; or kPart
+
+  static CULE_INLINE Box of(RunLooks run, int line) {
+    return made(run.begin(), run.end(), 1u << run.object(), run.color(), line, line + 1);
+  }
+  static CULE_INLINE Box part_of(int whole) { return {static_cast<uint32_t>(whole), kPart}; }
+  static CULE_INLINE Box of_row(const int16_t* row) {
+    if (row[kVisible] == 0) return part_of(0);
+    return made(row[kX], row[kWidth], static_cast<uint16_t>(row[kKind]),
+                static_cast<uint16_t>(row[kColor]), row[kY], row[kHeight]);
+  }
+  // Until a frame's boxes are complete, kWidth and kHeight of their rows are ends.
+  CULE_INLINE void to_row(int16_t* row) const {
+    row[kVisible] = !is_part();
+    if (is_part()) return;
+    row[kKind] = static_cast<int16_t>(across >> 16 & 0xFF);
+    row[kX] = static_cast<int16_t>(across & 0xFF);
+    row[kY] = static_cast<int16_t>(down & 0xFFFF);
+    row[kWidth] = static_cast<int16_t>(across >> 8 & 0xFF);
+    row[kHeight] = static_cast<int16_t>(down >> 16);
+    row[kColor] = static_cast<int16_t>(across >> 24);
+  }
+
+  CULE_INLINE bool is_part() const { return down == kPart; }
+  CULE_INLINE int whole() const { return static_cast<int>(across); }
+  // It and another one as one box, which keeps its color.
+  CULE_INLINE Box with(Box other) const {
+    const uint32_t x = least(across & 0xFF, other.across & 0xFF),
+                   end = most(across >> 8 & 0xFF, other.across >> 8 & 0xFF),
+                   y = least(down & 0xFFFF, other.down & 0xFFFF),
+                   bottom = most(down >> 16, other.down >> 16);
+    return {x | end << 8 | (across & 0xFFFF0000) | (other.across & 0xFF0000), y | bottom << 16};
+  }
+  CULE_INLINE Box until(int line) const {
+    return {across, (down & 0xFFFF) | static_cast<uint32_t>(line + 1) << 16};
+  }
+
+ private:
+  static constexpr uint32_t kPart = ~0u;
+
+  static CULE_INLINE Box made(int x, int end, uint32_t objects, uint32_t color, int y, int bottom) {
+    return {static_cast<uint32_t>(x) | static_cast<uint32_t>(end) << 8 | objects << 16 |
+                color << 24,
+            static_cast<uint32_t>(y) | static_cast<uint32_t>(bottom) << 16};
+  }
+  static CULE_INLINE uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+  static CULE_INLINE uint32_t most(uint32_t a, uint32_t b) { return a < b ? b : a; }
+};
+
+// The boxes of a frame. Row 0 says how many there are, and how many runs found no room. Each other
+// row is a box.
+struct FrameBoxes {
+  int16_t* rows;  // [room + 1][kObjectFields]
+  int room;
+
+  CULE_INLINE int16_t* at(int box) const { return rows + (box + 1) * kObjectFields; }
+  CULE_INLINE Box box(int i) const { return Box::of_row(at(i)); }
+  CULE_INLINE void put(int i, Box box) const { box.to_row(at(i)); }
+  CULE_INLINE int16_t& count() const { return rows[0]; }
+  CULE_INLINE int16_t& left_out() const { return rows[1]; }
+};
+
+}  // namespace cule
