@@ -378,6 +378,8 @@ PYBIND11_MODULE(_core, m) {
   m.def("find_misfit_state", &find_misfit_state, py::arg("records"), py::arg("cartridge_bytes"),
         py::arg("configs"), py::arg("groups"));
   m.def("has_cuda", &has_cuda);
+  m.def("catch_signal", &catch_signal);
+  m.def("release_signal", &release_signal);
   m.def("power_on_env", &checked_power_on);
   m.def("start_first_episode", &checked_first_episode);
   m.def("headers", &headers);

@@ -1,33 +1,23 @@
 """SIGTERM, for a process that has something to write before it ends by it.
 
 A handler of the module signal runs in the main thread, between two instructions of Python: late if
-that thread is in C code, and never if the signal comes just before it begins to wait there.
-faulthandler's handler is C code, which runs at once, and writes into a pipe for another thread.
+that thread is in C code, and never if the signal comes just before it begins to wait there. One of
+faulthandler's writes nothing in a thread that Python does not know yet, and while a thread begins
+the signal is for that one. The core's handler writes into a pipe for another thread, whichever
+thread has the signal.
 """
 
 from __future__ import annotations
 
-import faulthandler
 import os
-import re
 import select
 import signal
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 
+from cule import _core
 from cule.disk.files import identity_of
-
-_STATUS = Path("/proc/self/status")
-
-
-def _is_default() -> bool:
-    """Whether SIGTERM ends this process. What C code has set, the module signal does not know."""
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return False
-    caught = re.search(r"^SigCgt:\s*(\w+)", _STATUS.read_text(), re.MULTILINE)
-    return caught is not None and not int(caught[1], 16) >> (signal.SIGTERM - 1) & 1
 
 
 class Sigterm:
@@ -42,10 +32,12 @@ class Sigterm:
         self._pipe: tuple[int, int] | None = None
         # Held during forks: a child would write into its parent's pipe.
         self._changing = threading.RLock()
-        if _is_default():
-            self._pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-            self._of_pipe = identity_of(self._pipe[0])
-            self._catch()
+        pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        if _core.catch_signal(signal.SIGTERM, pipe[1]):
+            self._pipe, self._of_pipe = pipe, identity_of(pipe[0])
+        else:
+            for file in pipe:
+                os.close(file)
 
     def wait(self, seconds: float) -> bool:
         """Waits for the signal. Whether it came."""
@@ -65,7 +57,7 @@ class Sigterm:
         with self._changing:
             if self._pipe is None:
                 return False
-            self._release()
+            _core.release_signal(signal.SIGTERM)
             came = self._is_there() and self._came()
             self._close_pipe()
             return came
@@ -74,12 +66,12 @@ class Sigterm:
         """SIGTERM is as before for the time of a fork."""
         self._changing.acquire()
         if self._pipe is not None:
-            self._release()
+            _core.release_signal(signal.SIGTERM)
 
     def after_fork_in_parent(self) -> None:
         """The other end of `before_fork`."""
-        if self._pipe is not None and self._is_there() and _is_default():
-            self._catch()
+        if self._pipe is not None and self._is_there():
+            _core.catch_signal(signal.SIGTERM, self._pipe[1])
         self._changing.release()
 
     def after_fork_in_child(self) -> None:
@@ -99,15 +91,6 @@ class Sigterm:
             for file in self._pipe:
                 os.close(file)
         self._pipe = None
-
-    def _catch(self) -> None:
-        assert self._pipe is not None
-        faulthandler.register(signal.SIGTERM, file=self._pipe[1], all_threads=False)
-
-    def _release(self) -> None:
-        # It would undo what the program has set.
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            faulthandler.unregister(signal.SIGTERM)
 
     def _came(self) -> bool:
         """Whether something is in the pipe, which is empty after that."""

@@ -6,10 +6,12 @@ import ctypes
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from typing import Any
 
 from cule import scope
+from cule.scope.sigterm import Sigterm
 
 FORK = multiprocessing.get_context("fork")
 
@@ -55,6 +57,40 @@ def test_sigterm_ends_a_worker_whose_main_thread_runs_no_python(tmp_path):
             worker.kill()
     assert recording.problems == []
     assert len(recording.processes) == 2
+
+
+TOLD = 7
+
+
+def begin_threads(begun: Any) -> None:
+    """For ever; now and then a signal comes to one that Python does not know yet."""
+    sigterm = Sigterm()
+
+    def look() -> None:
+        while not sigterm.wait(0.05):
+            pass
+        os._exit(TOLD)
+
+    threading.Thread(target=look, daemon=True).start()
+    begun.set()
+    while True:
+        thread = threading.Thread(target=int)
+        thread.start()
+        thread.join()
+
+
+def test_sigterm_is_told_while_threads_begin():
+    for _ in range(100):
+        begun = FORK.Event()
+        worker = FORK.Process(target=begin_threads, args=(begun,))
+        worker.start()
+        try:
+            assert begun.wait(60)
+            worker.terminate()
+            worker.join(30)
+            assert worker.exitcode == TOLD
+        finally:
+            worker.kill()
 
 
 def parent_of_a_short_child() -> None:

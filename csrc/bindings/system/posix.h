@@ -2,9 +2,12 @@
 #pragma once
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
 
 namespace cule {
@@ -20,6 +23,32 @@ inline bool are_pages_mapped(uint64_t begin, uint64_t end) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t first = begin / page * page;
   return msync(reinterpret_cast<void*>(first), end - first, MS_ASYNC) == 0;
+}
+
+// The file that the handler of the caught signal writes into.
+inline std::atomic<int> signal_file{-1};
+inline void tell_of_signal(int) {
+  const int problem = errno;
+  const char byte = 0;
+  [[maybe_unused]] const auto written = write(signal_file, &byte, 1);
+  errno = problem;
+}
+// From now on a signal that would have ended this process writes a byte into `file`, at once and in
+// whichever thread has it. False: it would not have. One signal can be caught.
+inline bool catch_signal(int number, int file) {
+  struct sigaction now;
+  if (sigaction(number, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return false;
+  signal_file = file;
+  now.sa_handler = tell_of_signal;
+  now.sa_flags = SA_RESTART | SA_ONSTACK;
+  return sigaction(number, &now, nullptr) == 0;
+}
+// A signal that was caught is as before, unless the program has set a handler of its own.
+inline void release_signal(int number) {
+  struct sigaction now;
+  if (sigaction(number, nullptr, &now) != 0 || now.sa_handler != tell_of_signal) return;
+  now.sa_handler = SIG_DFL;
+  sigaction(number, &now, nullptr);
 }
 
 }  // namespace cule

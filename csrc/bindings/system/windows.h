@@ -26,4 +26,8 @@ inline bool are_pages_mapped(uint64_t begin, uint64_t end) {
   return true;
 }
 
+// No signal of another process comes to one of Windows: TerminateProcess ends it.
+inline bool catch_signal(int, int) { return false; }
+inline void release_signal(int) {}
+
 }  // namespace cule
