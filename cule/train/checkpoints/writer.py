@@ -1,7 +1,8 @@
 """Writes sets of checkpoints while a training goes on.
 
 A thread writes a process's file: with 8,192 envs it has 1.4 GB. All files are on process 0's
-machine; those of processes that do not see its folder go there by messages (transfer.py).
+machine; those of processes that do not see its folder go there by messages (transfer.py). The set
+of a single process is complete with its file, that of several once all of them know of all files.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ class Writer:
         if processes.size > 1:
             mark = secrets.token_hex(8) if processes.rank == 0 else None
             saved[MARK] = processes.broadcast(mark, 0)
-        self._begun = steps, before, self._thread.submit(self._write, steps, saved)
+        self._begun = steps, before, self._thread.submit(self._write, steps, before, saved)
 
-    def _write(self, steps: int, saved: dict[str, Any]) -> None:
+    def _write(self, steps: int, before: int | None, saved: dict[str, Any]) -> None:
         """Writes this process's file, and process 0 those of far ones, which send them."""
         processes = self.processes
         if processes.rank in processes.far:
@@ -100,6 +101,16 @@ class Writer:
                         incoming.drain()
         if problem is not None:
             raise problem
+        if processes.size == 1:
+            self._complete(steps, before)
+
+    def _complete(self, steps: int, before: int | None) -> None:
+        """Marks a set as complete, and deletes older ones."""
+        with replacing(self.folder / f"step-{steps}-of-{self.processes.size}.complete"):
+            pass
+        if not self.keep:
+            delete_sets(self.folder, but=(steps, before))
+        delete_stale(self.folder)
 
     def poll(self) -> None:
         """Completes the set if all processes have written their files; does not wait for them.
@@ -125,12 +136,8 @@ class Writer:
         with self.processes.all_or_none():
             written.result()
         with self.processes.all_or_none():
-            if self.processes.rank == 0:
-                with replacing(self.folder / f"step-{steps}-of-{self.processes.size}.complete"):
-                    pass
-                if not self.keep:
-                    delete_sets(self.folder, but=(steps, before))
-                delete_stale(self.folder)
+            if self.processes.size > 1 and self.processes.rank == 0:
+                self._complete(steps, before)
 
     def close(self) -> None:
         """Ends the thread. After an error a single process's set is still completed."""

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,8 @@ class Log:
         self.path: Path | None = None
         self.logger: Logger | None = None
         self.shown: dict[str, float] = {}
+        # The lines that `after` keeps back; None: it does not.
+        self._kept: list[tuple[str, int, dict[str, Any]]] | None = None
         shown = speak and args.progress
         self.bar = Progress(args.game, args.total_frames or 0, shown=shown, done=frames)
         if not speak:
@@ -154,6 +156,32 @@ class Log:
         if "score" in self.shown:
             self.shown.pop("score_so_far", None)
         self.bar.show_values(self.shown)
+        if self._kept is not None:
+            self._kept.append((kind, frames, values))
+        else:
+            self._append(kind, frames, values)
+
+    @contextmanager
+    def after(self, wait: Callable[[], object]) -> Iterator[None]:
+        """Keeps back the lines of a block; at its end it waits, and writes them.
+
+        Args:
+            wait: returns once they may be written; if it fails, they are not.
+
+        Raises:
+            ValueError: they cannot be written.
+        """
+        self._kept = []
+        try:
+            yield
+        finally:
+            kept, self._kept = self._kept, None
+            wait()
+            for line in kept:
+                self._append(*line)
+
+    def _append(self, kind: str, frames: int, values: dict[str, Any]) -> None:
+        """Writes a line into the file and for the logger."""
         if self.path is None:
             return
         line = {"kind": kind, "frames": frames, "training_frames": frames // FRAMESKIP, **values}

@@ -235,16 +235,10 @@ class Run:
                 )
                 cut_off = scores is None
                 if scores is not None:
-                    standing.test = {
-                        "test_score": float(scores.mean()),
-                        "test_deviation": float(scores.std()),
-                    }
-                    values = {
-                        "updates": trainer.updates,
-                        "seconds": standing.seconds,
-                        **standing.test,
-                    }
-                    self.log.write("evaluation", trainer.frames, values)
+                    mean, deviation = float(scores.mean()), float(scores.std())
+                    standing.test = {"test_score": mean, "test_deviation": deviation}
+                    values = {"updates": trainer.updates, "seconds": standing.seconds}
+                    self.log.write("evaluation", trainer.frames, values | standing.test)
                     good = (
                         args.stop_at_score is not None
                         and standing.test["test_score"] >= args.stop_at_score
@@ -337,7 +331,7 @@ class Run:
 
     def train(self, stopper: Stopper) -> None:
         """Trains until there is a reason to stop; then saves, logs and evaluates."""
-        args, trainer, standing = self.args, self.trainer, self.standing
+        standing = self.standing
         # Several processes would wait for each other. A sweep has none of them.
         gpu_lock = GpuLock(os.environ if self.processes.size == 1 else {})
         gpu_lock.acquire(lambda: stopper.wanted)
@@ -349,18 +343,24 @@ class Run:
         standing.trained = (begun, time.time())
         # A signal may have reached only some of the processes.
         standing.interrupted = self.processes.any(stopper.wanted)
-        # Saved before the last line of the log. A resumed run then writes that line where it would
+        # Saved before the last lines of the log. A resumed run then writes them where they would
         # have been.
         self.save()
-        self.writer.finish()
+        if self.processes.size > 1:  # which complete a set together
+            self.writer.finish()
+            self._end(stopper)
+        else:  # the file is written while episodes are played
+            with self.log.after(self.writer.finish):
+                self._end(stopper)
+
+    def _end(self, stopper: Stopper) -> None:
+        """Logs and evaluates what is trained."""
+        args, trainer, standing = self.args, self.trainer, self.standing
         self.start_clock()
         if trainer.updates > standing.logged[1]:
             self.log_training()
-        if (
-            not standing.interrupted
-            and args.eval_episodes
-            and standing.test_frames != trainer.frames
-        ):
+        untested = args.eval_episodes and standing.test_frames != trainer.frames
+        if untested and not standing.interrupted:
             self.evaluate(stopper)
             standing.interrupted = self.processes.any(stopper.wanted)
 
