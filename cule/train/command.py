@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -41,5 +42,9 @@ def run_program(
     Returns:
         The exit status, as of `exit_status_of`.
     """
+    if words is None:  # the process is for this program alone
+        # What was imported stays to the end. Python's collections of garbage would go through all
+        # of it each time, and twice at the end.
+        gc.freeze()
     name = program.split(" ")[-1].removesuffix(".py").rpartition(".")[2]
     return exit_status_of(name, lambda: run(tyro.cli(settings, prog=program, args=words)))

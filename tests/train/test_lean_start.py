@@ -52,6 +52,27 @@ def test_trainings_do_not_import_what_they_do_not_use(tmp_path):
         assert not {*modules} & NEVER
 
 
+def test_a_program_leaves_what_it_has_imported_out_of_garbage_collections():
+    """Which would go through torch's modules each time, and at the program's end."""
+    program = """
+import gc
+from dataclasses import dataclass
+from cule.train.command import run_program
+
+@dataclass
+class Args:
+    several: int = 1
+
+imported = len(gc.get_objects())
+for words in ([], None):
+    run_program("python -m some.program", Args, lambda args: None, words)
+    print(gc.get_freeze_count() >= imported)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    # A function that is called with words is a part of another program.
+    assert (ran.returncode, ran.stdout) == (0, "False\nTrue\n"), ran.stderr
+
+
 def moved(optimizer):
     """Parameters after ten steps with gradients that change."""
     [parameter] = optimizer.param_groups[0]["params"]
