@@ -261,14 +261,14 @@ def rom_path(game: Game) -> Path:
         return Path(folder) / f"{game.name}.bin"
     if game.name not in (one.name for one in games()):
         return _autorom_path(game)
-    try:
-        import ale_py.roms
-    except ImportError as error:
-        raise MissingFile(
-            "expected ale-py, whose wheel carries the ROMs, or a folder of ROMs named by "
-            f"{ROM_DIR_VARIABLE}; found neither"
-        ) from error
-    return Path(ale_py.roms.__file__).parent / f"{game.name}.bin"
+    # Not imported: that takes a while, as it registers hundreds of ids with gymnasium.
+    found = importlib.util.find_spec("ale_py")
+    for folder in (found and found.submodule_search_locations) or ():
+        return Path(folder) / "roms" / f"{game.name}.bin"
+    raise MissingFile(
+        "expected ale-py, whose wheel carries the ROMs, or a folder of ROMs named by "
+        f"{ROM_DIR_VARIABLE}; found neither"
+    )
 
 
 def _autorom_path(game: Game) -> Path:

@@ -15,7 +15,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import cv2
 import numpy as np
 
 from cule import _core
@@ -360,8 +359,9 @@ class AleView:
         Raises:
             RuntimeError: the file cannot be written.
         """
-        picture = np.repeat(self.getScreenRGB()[..., ::-1], 2, axis=1)
-        encoded = cv2.imencode(".png", picture)[1]
+        import cv2  # which only pictures need
+
+        encoded = cv2.imencode(".png", np.repeat(self.getScreenRGB()[..., ::-1], 2, axis=1))[1]
         try:
             Path(path).write_bytes(encoded.tobytes())
         except OSError as problem:

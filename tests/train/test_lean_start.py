@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # torch's compiler, 1 to 2 s; what only other programs and options need.
 NEVER = {
     "torch._dynamo", "torch._inductor", "sympy", "pandas", "matplotlib", "jax", "pygame", "imageio",
+    "ale_py", "cv2",
 }  # fmt: skip
 TRAIN = """
 import importlib, json, sys

@@ -19,7 +19,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, Protocol, cast
 
-import ale_py
 import numpy as np
 import torch
 
@@ -69,6 +68,8 @@ class AleEnv:
     """
 
     def __init__(self, game: str, num_envs: int, device: torch.device, **options: Any):
+        import ale_py  # which registers hundreds of ids with gymnasium
+
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.num_envs, self.device = num_envs, device
         # step() clips the rewards, as ale-py gives either clipped or raw ones.

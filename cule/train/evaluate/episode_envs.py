@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-import ale_py
 import numpy as np
 import torch
 
@@ -110,6 +109,8 @@ class AleEnvs:
     def __init__(
         self, game: str, num_envs: int, num_threads: int, for_gpu: bool, **options: Any
     ) -> None:
+        import ale_py  # which registers hundreds of ids with gymnasium
+
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         name = find_game(game).name
         self._envs = [
