@@ -2,8 +2,8 @@
 //
 // There are `kCount` of them, and `lane()` is the number of this one. At `sync()` each waits for
 // all others, and then sees what they wrote. At `ballot(condition)` each waits for all others, too,
-// and gets a bit for each lane whose condition is true; it does not make writes visible. The
-// threads of a block have no `ballot`.
+// and gets a bit for each lane whose condition is true; at `alike(value)` one for each lane that
+// has the same value. Neither makes writes visible. The threads of a block have only `sync`.
 #pragma once
 
 #include "common/platform.h"
@@ -15,7 +15,14 @@ struct OneLane {
   CULE_INLINE int lane() const { return 0; }
   CULE_INLINE void sync() const {}
   CULE_INLINE uint32_t ballot(bool condition) const { return condition; }
+  CULE_INLINE uint32_t alike(int) const { return 1; }
 };
+
+// How many of some lanes come before this one.
+template <class Lanes>
+CULE_INLINE int count_before(const Lanes& lanes, uint32_t bits) {
+  return count_bits(bits & ((1u << lanes.lane()) - 1));
+}
 
 // The first number from `begin` on, and below `count`, for which `test` is true; or `count`. A lane
 // tests each kCount-th.
@@ -39,7 +46,7 @@ CULE_INLINE int keep_items(const Lanes& lanes, int count, const Take& take, cons
     const bool stays = i < count && take(i, item);
     const uint32_t bits = lanes.ballot(stays);
     lanes.sync();  // all have read theirs
-    if (stays) put(kept + count_bits(bits & ((1u << lanes.lane()) - 1)), item);
+    if (stays) put(kept + count_before(lanes, bits), item);
     kept += count_bits(bits);
   }
   lanes.sync();

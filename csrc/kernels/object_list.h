@@ -77,28 +77,11 @@ class ObjectList {
   CULE_INLINE void add(const FrameBoxes& last, const FrameBoxes& before) {
     left_out_ = last.left_out() + before.left_out();
     const int count = last.count(), count_before = before.count();
-    for (int i = lanes_.lane(); i < count; i += Lanes::kCount) last.at(i)[kVisible] = 1;
-    lanes_.sync();
-    const auto is_free = [&](int k) CULE_INLINE_LAMBDA { return last.at(k)[kVisible] == 1; };
-    int free = 0;  // the first that is; boxes of the same object come in about the same order
-    for (int i = 0; i < count_before; ++i) {
-      const int16_t* box = before.at(i);
-      const int same = first_where(lanes_, free, count, [&](int k) CULE_INLINE_LAMBDA {
-        return is_free(k) && is_same_object(box, last.at(k));
-      });
-      if (lanes_.lane() == 0) {
-        if (same < count) last.at(same)[kVisible] = kInBothFrames;
-        before.at(i)[kVisible] = same < count ? 0 : 2;
-      }
-      lanes_.sync();
-      if (same == free) free = first_where(lanes_, free, count, is_free);
-    }
+    match(last, count, before, count_before);
     find_rules(last, count);
     find_rules(before, count_before);
-    for (int i = 0; i < count; ++i) add(last.at(i));
-    for (int i = 0; i < count_before; ++i) {
-      if (before.at(i)[kVisible]) add(before.at(i));
-    }
+    add_all(last, count);
+    add_all(before, count_before);
   }
 
   // Adds the game's places, if the list has no such object there. Of what it has there, that which
@@ -140,6 +123,39 @@ class ObjectList {
     if (lanes_.lane() == 0) copy_row(row(count_), object);
     ++count_;
     lanes_.sync();
+  }
+
+  // Marks the boxes of the last frame, and those of the frame before that are none of them: each of
+  // these is the first of the last frame's that is the same object and no other's. A lane for each;
+  // if two lanes find the same one, the second and those after it look again.
+  CULE_INLINE void match(const FrameBoxes& last, int count, const FrameBoxes& before,
+                         int count_of_before) const {
+    for (int i = lanes_.lane(); i < count; i += Lanes::kCount) last.at(i)[kVisible] = 1;
+    lanes_.sync();
+    const auto is_free = [&](int k) CULE_INLINE_LAMBDA { return last.at(k)[kVisible] == 1; };
+    int free = 0;  // the first that is; boxes of the same object come in about the same order
+    for (int base = 0; base < count_of_before;) {
+      const int i = base + lanes_.lane();
+      int same = count;
+      if (i < count_of_before) {
+        int16_t box[kObjectFields];
+        copy_row(box, before.at(i));
+        for (same = free; same < count; ++same)
+          if (is_free(same) && is_same_object(box, last.at(same))) break;
+      }
+      const bool found = same < count;
+      const uint32_t those = lanes_.alike(same);
+      const uint32_t again = lanes_.ballot(found && count_before(lanes_, those) > 0);
+      const int end = again ? first_bit(again) : Lanes::kCount;
+      lanes_.sync();  // all have looked
+      if (i < count_of_before && lanes_.lane() < end) {
+        if (found) last.at(same)[kVisible] = kInBothFrames;
+        before.at(i)[kVisible] = found ? 0 : 2;
+      }
+      lanes_.sync();
+      free = first_where(lanes_, free, count, is_free);
+      base += end;
+    }
   }
 
   // In a list that is full an object of a kind is worth more than one of none.
@@ -203,34 +219,69 @@ class ObjectList {
     lanes_.sync();
   }
 
-  // Adds what a box is by its rule; without a rule it is of kind 0.
-  CULE_INLINE void add(const int16_t* box) {
-    int16_t seen[kObjectFields];
-    copy_row(seen, box);
-    const int rule = seen[kVisible] >> kSeenBits;
-    seen[kVisible] &= kInBothFrames;
-    if (rule > 0) return add(seen, facts_ + rule * kObjectFactColumns);
-    seen[kKind] = 0;
-    put(seen);
+  // Adds what boxes are by their rules; without a rule they are of kind 0. A lane for each, but for
+  // those that are several objects or become a part of one.
+  CULE_INLINE void add_all(const FrameBoxes& boxes, int count) {
+    for (int base = 0; base < count;) {
+      const int i = base + lanes_.lane();
+      int16_t object[kObjectFields];
+      bool is_one = false, is_special = false;
+      if (i < count && boxes.at(i)[kVisible]) {
+        copy_row(object, boxes.at(i));
+        const int16_t* rule = rule_of(object);
+        object[kVisible] &= kInBothFrames;
+        is_special = rule != nullptr && (rule[kRuleJoins] || cells_of(object, rule) > 1);
+        is_one = !is_special && (rule == nullptr || by_rule(object, rule, 0));
+        if (rule == nullptr) object[kKind] = 0;
+      }
+      const uint32_t special = lanes_.ballot(is_special);
+      const int end = special ? first_bit(special) : Lanes::kCount;
+      put_all(object, is_one && lanes_.lane() < end);
+      base += end;
+      if (special) add_special(boxes.at(base++));
+    }
   }
-  CULE_INLINE void add(const int16_t* box, const int16_t* rule) {
-    const int width = rule[kRuleWidth] ? rule[kRuleWidth] : box[kWidth];
-    const int height = rule[kRuleHeight] ? rule[kRuleHeight] : box[kHeight];
-    const int x = box[kX] + rule[kRuleMoveX] + (rule[kRuleAtRight] ? box[kWidth] - width : 0);
-    const int pitch = rule[kRulePitch];
-    const int cells = pitch == 0 || box[kWidth] < width ? 1 : (box[kWidth] - width) / pitch + 1;
+  // Puts the objects of those lanes that have one.
+  CULE_INLINE void put_all(const int16_t* object, bool has_one) {
+    const uint32_t those = lanes_.ballot(has_one);
+    const int at = count_ + count_before(lanes_, those), end = count_ + count_bits(those);
+    if (has_one && at < room_) copy_row(row(at), object);
+    count_ = end < room_ ? end : room_;
+    left_out_ += end - count_;
+    lanes_.sync();
+  }
+  CULE_INLINE void add_special(const int16_t* box) {
+    const int16_t* rule = rule_of(box);
+    const int cells = cells_of(box, rule);
     for (int i = 0; i < cells; ++i) {
-      int16_t object[kObjectFields] = {
-          rule[kRuleKind],
-          static_cast<int16_t>(x + i * pitch),
-          static_cast<int16_t>(box[kY] + rule[kRuleMoveY]),
-          static_cast<int16_t>(width),
-          static_cast<int16_t>(height),
-          box[kColor],
-          box[kVisible]};
-      if (!clip(object, rule[kRuleTop], rule[kRuleBottom])) continue;
+      int16_t object[kObjectFields];
+      copy_row(object, box);
+      object[kVisible] &= kInBothFrames;
+      if (!by_rule(object, rule, i)) continue;
       if (!(rule[kRuleJoins] && joined(object))) put(object);
     }
+  }
+  // The rule that a box fits, or null.
+  CULE_INLINE const int16_t* rule_of(const int16_t* box) const {
+    const int rule = box[kVisible] >> kSeenBits;
+    return rule > 0 ? facts_ + rule * kObjectFactColumns : nullptr;
+  }
+  static CULE_INLINE int width_of(const int16_t* box, const int16_t* rule) {
+    return rule[kRuleWidth] ? rule[kRuleWidth] : box[kWidth];
+  }
+  static CULE_INLINE int cells_of(const int16_t* box, const int16_t* rule) {
+    const int pitch = rule[kRulePitch], width = width_of(box, rule);
+    return pitch == 0 || box[kWidth] < width ? 1 : (box[kWidth] - width) / pitch + 1;
+  }
+  // Makes of a box the object that it is in a cell. Whether anything of it is to be seen.
+  CULE_INLINE bool by_rule(int16_t* box, const int16_t* rule, int cell) const {
+    const int width = width_of(box, rule), right = rule[kRuleAtRight] ? box[kWidth] - width : 0;
+    box[kKind] = rule[kRuleKind];
+    box[kX] = static_cast<int16_t>(box[kX] + rule[kRuleMoveX] + right + cell * rule[kRulePitch]);
+    box[kY] = static_cast<int16_t>(box[kY] + rule[kRuleMoveY]);
+    box[kWidth] = static_cast<int16_t>(width);
+    if (rule[kRuleHeight]) box[kHeight] = rule[kRuleHeight];
+    return clip(box, rule[kRuleTop], rule[kRuleBottom]);
   }
   // Leaves of an object what is on the screen and between two scanlines. Whether that is anything.
   CULE_INLINE bool clip(int16_t* object, int top, int bottom) const {

@@ -56,6 +56,13 @@ static __global__ void find_least(int* values, bool by_votes) {
   values[threadIdx.x] = static_cast<int>(least);
 }
 
+// Which lanes of each half of a warp have the same value.
+static __global__ void match(int* values) {
+  const unsigned half = threadIdx.x % 32 < 16 ? 0x0000FFFFu : 0xFFFF0000u;
+  values[threadIdx.x] =
+      static_cast<int>(__match_any_sync(half, static_cast<unsigned>(values[threadIdx.x])));
+}
+
 static __global__ void see_who_is_here(int* values) {
   if (threadIdx.x % 2) values[threadIdx.x] = static_cast<int>(~__activemask());
   else values[threadIdx.x] = static_cast<int>(__activemask());
@@ -100,6 +107,7 @@ EXPORTED int run_vote(int* values) { return run(vote, kThreads, 0, values); }
 EXPORTED int run_find_least(int* values, bool by_votes) {
   return run(find_least, kThreads, 0, values, by_votes);
 }
+EXPORTED int run_match(int* values) { return run(match, kThreads, 0, values); }
 EXPORTED int run_see_who_is_here(int* values) { return run(see_who_is_here, kThreads, 0, values); }
 EXPORTED int run_with(int* values, int threads, int shared_bytes) {
   return run(vote, threads, static_cast<size_t>(shared_bytes), values);

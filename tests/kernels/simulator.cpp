@@ -47,18 +47,19 @@ namespace {
 using simulated::kMaxShared;
 
 enum class Wait {
-  kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kActiveMask
+  kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kMatch,
+  kActiveMask
 };
 constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",   "__syncthreads",
                                       "__syncwarp", "__any_sync", "__ballot_sync", "__shfl_sync",
-                                      "__reduce_min_sync", "__activemask"};
+                                      "__reduce_min_sync", "__match_any_sync", "__activemask"};
 
 void serve(void* thread);
 
 // Whether this is a wait of the lanes of a mask for each other.
 bool is_masked(Wait wait) {
   return wait == Wait::kWarp || wait == Wait::kAny || wait == Wait::kBallot ||
-         wait == Wait::kShuffle || wait == Wait::kLeast;
+         wait == Wait::kShuffle || wait == Wait::kLeast || wait == Wait::kMatch;
 }
 
 struct Thread {
@@ -88,9 +89,9 @@ class Simulator {
     running_->source = source;
     return wait(Wait::kShuffle, mask);
   }
-  unsigned least(unsigned mask, unsigned value) {
+  unsigned of_values(Wait what, unsigned mask, unsigned value) {
     running_->value = value;
-    return wait(Wait::kLeast, mask);
+    return wait(what, mask);
   }
   void serve(Thread& thread);
 
@@ -100,6 +101,7 @@ class Simulator {
   void note_stopped(Thread& thread);
   void complete_block();
   void complete_warp(unsigned warp, unsigned lane);
+  unsigned alike(unsigned warp, unsigned mask, unsigned value);
   void answer_active_masks(unsigned warp);
   unsigned lanes_of(unsigned warp) const { return std::min(kLanes, blockDim.x - warp * kLanes); }
   Thread& thread_at(unsigned warp, unsigned lane) { return *threads_[warp * kLanes + lane]; }
@@ -317,9 +319,21 @@ void Simulator::complete_warp(unsigned warp, unsigned lane) {
     if (!(mask >> i & 1) || other.wait == Wait::kEnded) continue;
     if (wait == Wait::kShuffle) other.result = thread_at(warp, other.source % kLanes).value;
     else if (wait == Wait::kLeast) other.result = least;
+    else if (wait == Wait::kMatch) other.result = alike(warp, mask, other.value);
     else other.result = wait == Wait::kAny ? ballot != 0 : ballot;
     wake(other);
   }
+}
+
+// The lanes of a mask that have a value.
+unsigned Simulator::alike(unsigned warp, unsigned mask, unsigned value) {
+  unsigned lanes = 0;
+  for (unsigned i = 0; i < lanes_of(warp); ++i) {
+    const Thread& other = thread_at(warp, i);
+    const bool has = mask >> i & 1 && other.wait != Wait::kEnded && other.value == value;
+    lanes |= static_cast<unsigned>(has) << i;
+  }
+  return lanes;
 }
 
 // Lanes that asked at the same place are together. Without `settings.together` they are divided in
@@ -354,7 +368,12 @@ int __any_sync(unsigned mask, int condition) {
 unsigned __shfl_sync(unsigned mask, unsigned value, int source) {
   return simulator.shuffle(mask, value, static_cast<unsigned>(source));
 }
-unsigned __reduce_min_sync(unsigned mask, unsigned value) { return simulator.least(mask, value); }
+unsigned __reduce_min_sync(unsigned mask, unsigned value) {
+  return simulator.of_values(Wait::kLeast, mask, value);
+}
+unsigned __match_any_sync(unsigned mask, unsigned value) {
+  return simulator.of_values(Wait::kMatch, mask, value);
+}
 unsigned __ballot_sync(unsigned mask, int condition) {
   return simulator.wait(Wait::kBallot, mask, condition != 0);
 }

@@ -120,6 +120,21 @@ def test_least_word_of_some_lanes(by_votes: bool, most: int, kernels: Kernels) -
         assert (halves == words.reshape(4, 16).min(axis=1, keepdims=True)).all()
 
 
+def test_lanes_with_the_same_value(kernels: Kernels) -> None:
+    random = np.random.default_rng(0)
+    for seed in range(3):
+        kernels.choose(seed)
+        words = random.integers(0, 5, THREADS, np.int32)
+        error, values = kernels.run("match", given=words)
+        assert error == 0
+        for half in range(0, THREADS, 16):
+            same = words[half : half + 16, None] == words[half : half + 16]
+            lanes = np.uint32(1) << np.arange(half % 32, half % 32 + 16, dtype=np.uint32)
+            expected = (same * lanes).sum(axis=1, dtype=np.uint32)
+            again = values[half : half + 16].view(np.uint32)
+            assert (again == expected).all()
+
+
 def test_lanes_at_one_place_are_together_or_in_parts(kernels: Kernels) -> None:
     whole = {0x55555555, 0xAAAAAAAA}
     lanes = np.uint32(1) << np.arange(32, dtype=np.uint32)

@@ -33,6 +33,9 @@ struct WarpLanes {
   __device__ __forceinline__ uint32_t ballot(bool condition) const {
     return __ballot_sync(~0u, condition);
   }
+  __device__ __forceinline__ uint32_t alike(int value) const {
+    return __match_any_sync(~0u, value);
+  }
 };
 struct BlockLanes {
   static constexpr int kCount = kThreads;

@@ -46,6 +46,7 @@ SIMULATED void __syncthreads();
 SIMULATED void __syncwarp(unsigned mask = ~0u);
 SIMULATED int __any_sync(unsigned mask, int condition);
 SIMULATED unsigned __ballot_sync(unsigned mask, int condition);
+SIMULATED unsigned __match_any_sync(unsigned mask, unsigned value);
 SIMULATED unsigned __shfl_sync(unsigned mask, unsigned value, int source);
 SIMULATED unsigned __reduce_min_sync(unsigned mask, unsigned value);
 SIMULATED unsigned __activemask();
