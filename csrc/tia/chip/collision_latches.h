@@ -51,8 +51,7 @@ CULE_INLINE uint32_t possible_latches(uint32_t on) {
 
 // The lowest of the movable objects in `objects`.
 CULE_INLINE uint32_t lowest_object(uint32_t objects) {
-  const uint32_t lowest = objects & (0u - objects);
-  return (lowest >> 1) - (lowest >> 3) - (lowest >> 3 & 2);  // of 1, 2, 4, 8 and 16: 0 to 4
+  return static_cast<uint32_t>(first_bit(objects));
 }
 
 // The objects that can set `latches`, with a bit for each.

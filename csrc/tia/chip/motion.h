@@ -44,7 +44,7 @@ CULE_INLINE uint32_t may_move(const TiaState& tia, int cycle) {
 }
 // The object of the lowest digit that is set.
 CULE_INLINE uint32_t lowest_that_may_move(uint32_t digits) {
-  return static_cast<uint32_t>(count_bits((digits & (0u - digits)) - 1)) / 4;
+  return static_cast<uint32_t>(first_bit(digits)) / 4;
 }
 
 // Whether HMOVE at `cycle` of a scanline makes a black comb at the left: in the horizontal blank,

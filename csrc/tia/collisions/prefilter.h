@@ -69,7 +69,7 @@ CULE_INLINE uint32_t latches_within_bounds(const TiaState& tia, const PlacesLeft
   LinePixels shown[kNumTiaObjects];
 #pragma unroll 1
   for (uint32_t objects = objects_of_latches(latches); objects; objects &= objects - 1) {
-    const uint32_t object = static_cast<uint32_t>(count_bits((objects & (0u - objects)) - 1));
+    const uint32_t object = static_cast<uint32_t>(first_bit(objects));
     LinePixels pixels;
     if (object == kPlayfield) {
       const uint32_t half = seen.playfield & ShownBounds::kPlayfieldBits;
@@ -98,9 +98,9 @@ CULE_INLINE uint32_t latches_within_bounds(const TiaState& tia, const PlacesLeft
   uint32_t found = 0;
 #pragma unroll 1
   for (uint32_t open = latches; open; open &= open - 1) {
-    const uint32_t latch = open & (0u - open);
-    const int at = 3 * count_bits(latch - 1);
-    if (shown[kFirst >> at & 7].meets(shown[kSecond >> at & 7])) found |= latch;
+    const int latch = first_bit(open), at = 3 * latch;
+    const bool meet = shown[kFirst >> at & 7].meets(shown[kSecond >> at & 7]);
+    found |= static_cast<uint32_t>(meet) << latch;
   }
   return found;
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "tia/chip/collision_latches.h"
+#include "tia/log/entry_table.h"
 #include "tia/log/segment.h"
 
 namespace cule {
@@ -55,18 +56,22 @@ CULE_INLINE uint32_t common_blocks(const uint32_t (&blocks)[kNumTiaObjects], uin
   uint32_t common = 0;
 #pragma unroll 1
   for (; latches; latches &= latches - 1) {
-    const int at = 3 * count_bits((latches & (0u - latches)) - 1);
+    const int at = 3 * first_bit(latches);
     common |= blocks[kFirst >> at & 7] & blocks[kSecond >> at & 7];
   }
   return common;
 }
 
 // Searches for collisions of the objects of some latches. Keeps the blocks in which these objects
-// can meet until one of them changes, and the latches found so far.
+// can meet until one of them changes, and the latches found so far. Also keeps where the beam is:
+// the state's own place of it stays as it was.
 class CollisionSearch {
  public:
-  CULE_INLINE explicit CollisionSearch(uint32_t latches)
-      : open_(latches), objects_(objects_of_latches(latches)) {
+  CULE_INLINE CollisionSearch(const TiaState& tia, uint32_t latches)
+      : open_(latches),
+        objects_(objects_of_latches(latches)),
+        line_end_(tia.cursor + tia.line_left),
+        unplaced_(objects_) {
     CULE_OPAQUE(objects_);  // otherwise it is computed again at each use
   }
 
@@ -77,30 +82,28 @@ class CollisionSearch {
   // From here on `objects` may look different, and `moved` may be at different positions.
   CULE_INLINE void change(uint32_t objects, uint32_t moved) {
     changed_ |= (objects & objects_) != 0;
-    stale_ |= moved | (objects & 1u << kPlayfield);
+    moved_ |= moved | (objects & 1u << kPlayfield);
   }
 
-  // Whether the end of a scanline changes an object. If so, the beam may not skip that end.
-  static CULE_INLINE bool alters_with_beam(const TiaState& tia) {
-    return tia.skip_first.word || has_stars(tia) || tia.reflect_now != (tia.ctrlpf & 1);
-  }
-
-  // Moves the beam to `clock`.
-  CULE_INLINE void pass(TiaState& tia, const TiaFormat& format, int32_t clock) {
-    const uint32_t altered = move_beam(tia, format, clock);
+  // Moves the beam to `clock`, which is not beyond the picture.
+  CULE_INLINE void pass(TiaState& tia, int32_t clock) {
+    if (clock <= line_end_) return;
+    const int lines = (clock - line_end_ + kClocksPerLine - 1) / kClocksPerLine;
+    line_end_ += lines * kClocksPerLine;
+    const uint32_t altered = end_lines(tia, lines);
     // A player's blocks include its first copy, so they stay valid when that copy shows again.
     change(altered, altered & ~(1u << kPlayer0 | 1u << kPlayer1));
   }
 
   // Looks at all that is shown from color clock `from` to `to`. No write may take effect between.
-  CULE_INLINE void look_between(TiaState& tia, const TiaFormat& format, int32_t from, int32_t to) {
+  CULE_INLINE void look_between(TiaState& tia, int32_t from, int32_t to) {
 #pragma unroll 1
     do {
-      const int32_t visible = from - from % kClocksPerLine + kHblankClocks;
+      pass(tia, from + 1);
+      const int32_t visible = line_end_ - kLinePixels;
       if (to <= visible) return;
-      if (alters_with_beam(tia)) pass(tia, format, from + 1);
       const bool whole = to - from >= kClocksPerLine && !alters_with_beam(tia);
-      const int32_t line_end = visible + kLinePixels, end = to < line_end ? to : line_end;
+      const int32_t end = to < line_end_ ? to : line_end_;
       const int first = from - visible;
       if (!(tia.vblank & 2)) {
         look(tia, whole || first < 0 ? 0 : first, whole ? kLinePixels : end - visible);
@@ -114,24 +117,34 @@ class CollisionSearch {
   static constexpr int kBits = static_cast<int>(sizeof(Word) * 8);
   uint32_t open_;     // the wanted latches that have not been found yet
   uint32_t objects_;  // the objects of all wanted latches
+  int32_t line_end_;  // the color clock at which the beam's scanline ends
   uint32_t found_ = 0;
-  uint32_t stale_ = kAllObjects;  // the objects whose `blocks_` are out of date
-  uint32_t near_ = 0;      // the blocks that both objects of an open latch touch, on or off
-  uint32_t crossing_ = 0;  // the blocks of `near_` that have not been searched since a change
-  bool changed_ = true;    // whether an object has changed since the last look
+  uint32_t moved_ = 0;     // the objects that have moved since the last look
+  bool changed_ = false;   // whether an object has changed since the last look
+  uint32_t unplaced_;      // the objects whose `blocks_` are not known
+  uint32_t near_ = ~0u;    // the blocks that both objects of an open latch may touch, on or off
+  uint32_t crossing_ = ~0u;  // the blocks of `near_` that have not been searched since a change
   uint32_t blocks_[kNumTiaObjects] = {};
 
+  // Whether the end of a scanline changes an object. If so, it cannot be looked at several
+  // scanlines at once.
+  static CULE_INLINE bool alters_with_beam(const TiaState& tia) {
+    return tia.skip_first.word || has_stars(tia) || tia.reflect_now != (tia.ctrlpf & 1);
+  }
   // Whether both objects of an open latch are on.
   CULE_INLINE bool can_meet(const TiaState& tia) const {
     return (open_ & possible_latches(objects_on(tia))) != 0;
   }
 
   CULE_INLINE void look(const TiaState& tia, int begin, int end) {
-    if (changed_) {
-      if ((stale_ & objects_) && !can_meet(tia)) return;  // updates the blocks only when needed
-      update(tia);
+    if (changed_) forget_moved();
+    if (crossing_ == 0) return;
+    const uint32_t reached = blocks_between(begin, end);
+    if ((crossing_ & reached) && unplaced_) {
+      if (!can_meet(tia)) return;
+      place_objects(tia);
     }
-    const uint32_t here = crossing_ & blocks_between(begin, end);
+    const uint32_t here = crossing_ & reached;
     if (here == 0) return;
     if (can_meet(tia)) {
       found_ |= find(tia, here, begin, end);
@@ -141,28 +154,39 @@ class CollisionSearch {
     if (first_whole < end_whole) crossing_ &= ~((1u << end_whole) - (1u << first_whole));
   }
 
-  // Computes where objects can meet, whether they are on or off: that changes more often than their
-  // positions.
-  CULE_INLINE void update(const TiaState& tia) {
-    uint32_t left = stale_ & objects_;
-    if (left) {
-      if (left & 1u << kPlayfield) {
-        blocks_[kPlayfield] = playfield_blocks(tia.playfield, !tia.reflect_now, tia.reflect_now);
-      }
-      // A loop, so that a GPU has little code to fetch. Each thread can be at a different object.
+  // An object that has moved may be anywhere. Its place is not computed until the beam comes to
+  // another object: on most scanlines it moves on before that.
+  CULE_INLINE void forget_moved() {
 #pragma unroll 1
-      for (left &= kMovableObjects; left; left &= left - 1) {
-        const uint32_t object = lowest_object(left);
-        Extent place = place_of(tia, object);
-        place.skip_first = false;  // the first copy shows again on the next scanline
-        if (object == kMissile0 && tia.missile0_shape != kMissileNormal) place.width *= 2;
-        blocks_[object] = movable_blocks(place);
-      }
-      near_ = common_blocks(blocks_, open_);
+    for (uint32_t left = moved_ & objects_ & ~unplaced_; left; left &= left - 1) {
+      blocks_[first_bit(left)] = 0;
+#pragma unroll
+      for (uint32_t object = 0; object < kNumTiaObjects; ++object) near_ |= blocks_[object];
+      blocks_[first_bit(left)] = ~0u;
     }
-    stale_ = 0;
+    unplaced_ |= moved_ & objects_;
+    moved_ = 0;
     crossing_ = near_;
     changed_ = false;
+  }
+
+  // Computes where objects can meet, whether they are on or off: that changes more often than their
+  // positions.
+  CULE_INLINE void place_objects(const TiaState& tia) {
+    if (unplaced_ & 1u << kPlayfield) {
+      blocks_[kPlayfield] = playfield_blocks(tia.playfield, !tia.reflect_now, tia.reflect_now);
+    }
+    // A loop, so that a GPU has little code to fetch. Each thread can be at a different object.
+#pragma unroll 1
+    for (uint32_t left = unplaced_ & kMovableObjects; left; left &= left - 1) {
+      const uint32_t object = lowest_object(left);
+      Extent place = place_of(tia, object);
+      place.skip_first = false;  // the first copy shows again on the next scanline
+      if (object == kMissile0 && tia.missile0_shape != kMissileNormal) place.width *= 2;
+      blocks_[object] = movable_blocks(place);
+    }
+    unplaced_ = 0;
+    near_ = crossing_ = common_blocks(blocks_, open_);
   }
 
   // The open latches that pixels [begin, end) set. Searches only the blocks `here`.
@@ -170,7 +194,7 @@ class CollisionSearch {
     uint32_t found = 0;
 #pragma unroll 1
     while (here) {
-      const int first = count_bits((here & (0u - here)) - 1) * kBlockPixels;
+      const int first = first_bit(here) * kBlockPixels;
       const uint32_t in_word = blocks_between(first, first + kBits);
       uint32_t near = 0;
       LineWord<Word> line;
@@ -212,13 +236,31 @@ CULE_INLINE bool is_quiet(const TiaState& tia, uint32_t entry, uint32_t objects)
   return (changed_by_graphics(tia, reg == GRP1, entry_value(entry)) & objects) == 0;
 }
 
+// Applies the `effect` of an entry, whose row is `row`. Returns which objects it moves.
+CULE_INLINE uint32_t take_effect(TiaState& tia, const TiaFormat& format, const EntryRow& row,
+                                 const Effect& effect) {
+  switch (row.kind) {
+    case EntryKind::kField: set_field(tia, row.field, effect.value); break;
+    case EntryKind::kGraphics0: write_graphics(tia, 0, effect.value); break;
+    case EntryKind::kGraphics1: write_graphics(tia, 1, effect.value); break;
+    case EntryKind::kTimed: case EntryKind::kOther: {
+      ChangesView view;
+      write_register(tia, format, AnyRegister{effect.reg}, effect.value, effect.cycle,
+                     effect.phase, view);
+      // HMOVE may move any object, but usually moves few.
+      if (effect.reg == tia_write::HMOVE) return view.changed;
+    }
+  }
+  return row.moves;
+}
+
 // The latches among `latches` that are set from color clock `begin` to `end`. `at` must be a state
 // from which a replay shows all of this time. Afterwards it is at an unspecified point of the
 // replay.
 CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, const Replay replay,
                                   int32_t begin, int32_t end, uint32_t latches) {
   using namespace tia_write;
-  static constexpr ObjectFactsOf kTable = objects_of_registers();
+  static constexpr EntryTable kTable = entry_table();
   // Entries that are never skipped: the marks, except the one that begins a frame; writes that
   // clear the latches; and writes that move players, as their positions decide when RESPx takes
   // effect.
@@ -229,7 +271,7 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
                                registers_that_move_players();
   constexpr int32_t kCyclesToEffect = 3;  // all writes except RESPx take effect in this time
   TiaState& tia = at.tia;
-  CollisionSearch search(latches);
+  CollisionSearch search(tia, latches);
   const uint64_t registers = registers_of_objects(search.objects()) | kAlways;
   uint32_t low = static_cast<uint32_t>(registers), high = static_cast<uint32_t>(registers >> 32);
   CULE_OPAQUE(low);
@@ -251,25 +293,19 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
       if (reg != HMOVE) write_graphics(tia, reg == GRP1, entry_value(entry));
       continue;
     }
-    const Effect effect = effect_of<NoView>(tia, entry);
+    const EntryRow& row = kTable.rows[reg];
+    const Effect effect = effect_by_row<NoView>(tia, row, entry);
     const int32_t clock = effect.clock < end ? effect.clock : end;
     if (clock > shown) {
-      if (i >= replay.after_clear) search.look_between(tia, format, shown, clock);
+      if (i >= replay.after_clear) search.look_between(tia, shown, clock);
       if (search.has_all()) break;
       shown = clock;
     }
     if (shown == end || i >= replay.count) break;
     if (reg >= kMarkFrameBegin) continue;
-    if (!is_direct(reg, effect.value) || CollisionSearch::alters_with_beam(tia)) {
-      search.pass(tia, format, effect.clock);
-    }
-    const ObjectFacts facts = kTable.of[reg];
-    ChangesView view;
-    apply_effect(tia, format, effect, view);
-    if (effect.clock == kNoClock) continue;
-    // HMOVE may move any object, but usually moves few.
-    const uint32_t moved = reg == HMOVE ? view.changed : facts.moves;
-    search.change(facts.shows | moved | facts.alters, moved);
+    search.pass(tia, effect.clock);
+    const uint32_t moved = take_effect(tia, format, row, effect);
+    search.change(row.objects | moved, moved);
   }
   return search.found();
 }

@@ -126,16 +126,4 @@ CULE_INLINE bool apply_frequent(TiaState& tia, uint32_t reg, uint32_t value, boo
   return true;
 }
 
-// Applies the `effect` of a write whose register is known only at run time. The beam must be where
-// the write takes effect, unless the write is direct. Tells `view` which objects look different,
-// unless the write is a frequent one.
-template <class View>
-CULE_INLINE void apply_effect(TiaState& tia, const TiaFormat& format, const Effect& effect,
-                              View& view) {
-  bool changes;
-  if (apply_frequent(tia, effect.reg, effect.value, changes)) return;
-  write_register(tia, format, AnyRegister{effect.reg}, effect.value, effect.cycle, effect.phase,
-                 view);
-}
-
 }  // namespace cule

@@ -5,58 +5,11 @@
 // beam is a number of this loop, and most writes set a field or a player's graphics.
 #pragma once
 
+#include "tia/log/entry_table.h"
 #include "tia/log/segment.h"
 #include "tia/render/scanline_renderer.h"
 
 namespace cule {
-
-// How a ScanlineReplay does an entry: it sets a field of the TIA's state (kField), it is a write to
-// a player's graphics, or something else, which may need more than this table says (kOther).
-enum class EntryKind : uint8_t { kField, kGraphics0, kGraphics1, kOther };
-struct EntryRow {
-  uint32_t field = 0;
-  // write_delay, for all cycles: `delay` color clocks, plus bits of the cycle if `delay_bits` has
-  // them. `unseen` is -1 if the picture need not be drawn up to there.
-  uint8_t delay = 0, delay_bits = 0;
-  int8_t unseen = 0;
-  EntryKind kind = EntryKind::kOther;
-  uint32_t objects = 0;  // those that look different if the field changes
-
-  CULE_INLINE constexpr int delay_at(int32_t cycle) const {
-    return delay + ((cycle + 2) & delay_bits);
-  }
-};
-struct EntryTable {
-  EntryRow rows[0x40];
-};
-constexpr EntryTable entry_table() {
-  using namespace tia_write;
-  constexpr WriteTable kTable = write_table();
-  EntryTable table{};
-  for (const WriteFacts& facts : kTable.rows) {
-    EntryRow& row = table.rows[facts.reg];
-    if (facts.reg == GRP0) row.kind = EntryKind::kGraphics0;
-    else if (facts.reg == GRP1) row.kind = EntryKind::kGraphics1;
-    else if (facts.field && facts.cpu_effect != CpuEffect::kStars) row.kind = EntryKind::kField;
-    row.field = facts.field;
-    row.unseen = facts.shown == Shown::kAtNextHmove ? -1 : 0;
-    const int shortest = write_delay(facts.reg, 2), longest = write_delay(facts.reg, 1);
-    row.delay = static_cast<uint8_t>(shortest);
-    row.delay_bits = static_cast<uint8_t>(longest - shortest);
-    if (!row.unseen) row.objects = facts.objects.shows | facts.objects.alters;
-  }
-  return table;
-}
-constexpr bool entries_have_write_delays() {
-  constexpr EntryTable kTable = entry_table();
-  for (uint32_t reg = 0; reg < kNumTiaWrites; ++reg) {
-    for (int32_t cycle = 0; cycle < 4; ++cycle) {
-      if (kTable.rows[reg].delay_at(cycle) != write_delay(reg, cycle)) return false;
-    }
-  }
-  return true;
-}
-static_assert(entries_have_write_delays(), "expected delay_at and write_delay to agree");
 
 template <class View>
 struct ScanlineReplay {
@@ -76,13 +29,8 @@ struct ScanlineReplay {
     for (; i < replay.count; ++i) {
       const uint32_t entry = replay.entries[i], value = entry_value(entry);
       const EntryRow& row = kTable.rows[entry_register(entry)];
-      const int32_t cycle = entry_cycle(entry);
-      Effect effect;
-      effect.clock = (cycle * kClocksPerCycle + row.delay_at(cycle)) | row.unseen;
-      if (row.kind == EntryKind::kOther) {
-        if (ends_drawing(entry)) break;
-        effect = effect_of<View>(tia, entry);
-      }
+      if (row.kind == EntryKind::kOther && ends_drawing(entry)) break;
+      const Effect effect = effect_by_row<View>(tia, row, entry);
       if (effect.clock >= end) {
         at.entry = i;
         if (shown < kLinePixels) show(line, shown, kLinePixels);
@@ -100,7 +48,7 @@ struct ScanlineReplay {
         }
         case EntryKind::kGraphics0: write_shown_graphics<0>(value); break;
         case EntryKind::kGraphics1: write_shown_graphics<1>(value); break;
-        case EntryKind::kOther:
+        case EntryKind::kTimed: case EntryKind::kOther:
           if (effect.reg == tia_write::CXCLR) view.collisions_cleared();
           take_effect(tia, format, effect, view);
       }
