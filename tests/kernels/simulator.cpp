@@ -47,8 +47,7 @@ namespace {
 using simulated::kMaxShared;
 
 enum class Wait {
-  kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kMatch,
-  kActiveMask
+  kReady, kEnded, kNapping, kBlock, kWarp, kAny, kBallot, kShuffle, kLeast, kMatch, kActiveMask
 };
 constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",   "__syncthreads",
                                       "__syncwarp", "__any_sync", "__ballot_sync", "__shfl_sync",
@@ -57,10 +56,7 @@ constexpr const char* kWaitNames[] = {"",           "",           "__nanosleep",
 void serve(void* thread);
 
 // Whether this is a wait of the lanes of a mask for each other.
-bool is_masked(Wait wait) {
-  return wait == Wait::kWarp || wait == Wait::kAny || wait == Wait::kBallot ||
-         wait == Wait::kShuffle || wait == Wait::kLeast || wait == Wait::kMatch;
-}
+bool is_masked(Wait wait) { return wait >= Wait::kWarp && wait <= Wait::kMatch; }
 
 struct Thread {
   explicit Thread(unsigned number) : number(number), fiber(serve, this) {}
