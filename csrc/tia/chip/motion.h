@@ -93,7 +93,8 @@ CULE_INLINE int reset_position(TiaObject object, int hpos, uint32_t since_hmove)
 
 // The same for a player.
 CULE_INLINE int reset_player_position(int hpos) {
-  return hpos < kHblankClocks ? 3 : (hpos - kHblankClocks + 5) % kLinePixels;
+  const int position = hpos - kHblankClocks + 5;
+  return hpos < kHblankClocks ? 3 : position < kLinePixels ? position : position - kLinePixels;
 }
 
 }  // namespace cule

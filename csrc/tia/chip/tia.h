@@ -11,6 +11,12 @@
 
 namespace cule {
 
+// The position that RESPx at `cycle` gives a player.
+CULE_INLINE int position_of_reset(int32_t cycle) {
+  const uint32_t in_line = static_cast<uint32_t>(cycle) % kCyclesPerLine;
+  return reset_player_position(static_cast<int>(in_line) * kClocksPerCycle);
+}
+
 // If a player is reset while one of its copies is being drawn, it is drawn for this long before it
 // moves.
 constexpr int kPlayerFinishClocks = 11;
@@ -35,6 +41,19 @@ CULE_INLINE void begin_picture(TiaState& tia, const TiaFormat& format, uint32_t 
 
 CULE_INLINE ResetPhase reset_phase(const TiaState& tia, uint32_t which, int position) {
   return player_reset_phase(tia.nusiz[which], position_of(tia, kPlayer0 + which), position);
+}
+
+// Applies RESPx, which found the player in `phase` and moves it to `position`.
+CULE_INLINE void reset_player(TiaState& tia, uint32_t which, int position, ResetPhase phase) {
+  set_position(tia, kPlayer0 + which, position);
+  tia.skip_first[which] = phase != ResetPhase::kDelay;
+}
+
+// Applies NUSIZx.
+CULE_INLINE void set_size(TiaState& tia, uint32_t which, uint32_t value) {
+  tia.nusiz[which] = value;
+  tia.skip_first[which] = 0;
+  if (which == 0) tia.missile0_shape = kMissileNormal;
 }
 
 // Locks missile `which` to the middle of its player, or releases it there.
@@ -124,9 +143,7 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Re
   switch (reg.number) {
     case VBLANK: return put(tia.vblank, byte);
     case NUSIZ0: case NUSIZ1:  // 4, 5
-      tia.nusiz[which] = byte;
-      tia.skip_first[which] = 0;
-      if (which == 0) tia.missile0_shape = kMissileNormal;
+      set_size(tia, which, value);
       view.objects_changed((1u << kPlayer0 | 1u << kMissile0) << which);
       break;
     case COLUP0: case COLUP1: return put(tia.colup[which], (byte & 0xFE) | tia.color_loss);
@@ -148,8 +165,7 @@ CULE_INLINE bool write_register(TiaState& tia, const TiaFormat& format, const Re
       return true;
     }
     case RESP0: case RESP1:
-      set_position(tia, kPlayer0 + which, reset_player_position(clock % kClocksPerLine));
-      tia.skip_first[which] = phase != ResetPhase::kDelay;
+      reset_player(tia, which, position_of_reset(cycle), phase);
       view.objects_changed(1u << kPlayer0 << which);
       break;
     case RESM0: case RESM1: {

@@ -70,8 +70,7 @@ class CollisionSearch {
   CULE_INLINE CollisionSearch(const TiaState& tia, uint32_t latches)
       : open_(latches),
         objects_(objects_of_latches(latches)),
-        line_end_(tia.cursor + tia.line_left),
-        unplaced_(objects_) {
+        line_end_(tia.cursor + tia.line_left) {
     CULE_OPAQUE(objects_);  // otherwise it is computed again at each use
   }
 
@@ -79,10 +78,17 @@ class CollisionSearch {
   CULE_INLINE uint32_t found() const { return found_; }
   CULE_INLINE bool has_all() const { return open_ == 0; }
 
-  // From here on `objects` may look different, and `moved` may be at different positions.
+  // From here on `objects` may look different or be switched on or off, and `moved` may be at
+  // different positions.
   CULE_INLINE void change(uint32_t objects, uint32_t moved) {
-    changed_ |= (objects & objects_) != 0;
-    moved_ |= moved | (objects & 1u << kPlayfield);
+    switched_ |= objects;
+    moved_ |= moved;
+    changed_ |= objects | moved;
+  }
+
+  // Whether nothing can meet before `clock`. Then there is no need to look.
+  CULE_INLINE bool is_apart_until(int32_t clock) const {
+    return clock <= apart_until_ && !(moved_ & placed_);
   }
 
   // Moves the beam to `clock`, which is not beyond the picture.
@@ -104,9 +110,9 @@ class CollisionSearch {
       if (to <= visible) return;
       const bool whole = to - from >= kClocksPerLine && !alters_with_beam(tia);
       const int32_t end = to < line_end_ ? to : line_end_;
-      const int first = from - visible;
+      const int first = from - visible, last = whole ? kLinePixels : end - visible;
       if (!(tia.vblank & 2)) {
-        look(tia, whole || first < 0 ? 0 : first, whole ? kLinePixels : end - visible);
+        look(tia, visible, whole || first < 0 ? 0 : first, last);
       }
       from = whole ? to : end;
     } while (from < to);
@@ -119,9 +125,11 @@ class CollisionSearch {
   uint32_t objects_;  // the objects of all wanted latches
   int32_t line_end_;  // the color clock at which the beam's scanline ends
   uint32_t found_ = 0;
-  uint32_t moved_ = 0;     // the objects that have moved since the last look
-  bool changed_ = false;   // whether an object has changed since the last look
-  uint32_t unplaced_;      // the objects whose `blocks_` are not known
+  uint32_t moved_ = 0, changed_ = 0;  // the objects that have since the last look
+  uint32_t switched_ = ~0u;  // those that may have been switched on or off since `can_meet_`
+  bool can_meet_ = false;    // whether both objects of an open latch are on
+  int32_t apart_until_ = kNoClock;  // the beam is in no block of `near_` until this color clock
+  uint32_t placed_ = 0;    // the objects whose `blocks_` are known
   uint32_t near_ = ~0u;    // the blocks that both objects of an open latch may touch, on or off
   uint32_t crossing_ = ~0u;  // the blocks of `near_` that have not been searched since a change
   uint32_t blocks_[kNumTiaObjects] = {};
@@ -131,16 +139,31 @@ class CollisionSearch {
   static CULE_INLINE bool alters_with_beam(const TiaState& tia) {
     return tia.skip_first.word || has_stars(tia) || tia.reflect_now != (tia.ctrlpf & 1);
   }
-  // Whether both objects of an open latch are on.
-  CULE_INLINE bool can_meet(const TiaState& tia) const {
-    return (open_ & possible_latches(objects_on(tia))) != 0;
+  // Whether both objects of an open latch are on. Most writes only move objects.
+  CULE_INLINE bool can_meet(const TiaState& tia) {
+    if (switched_ & objects_) {
+      can_meet_ = (open_ & possible_latches(objects_on(tia))) != 0;
+      switched_ = 0;
+    }
+    return can_meet_;
+  }
+  // The first pixel from the block of `pixel` on that is in a block of `near_`. If this scanline
+  // has none, one in the blank after it.
+  CULE_INLINE int next_near(int pixel) const {
+    constexpr uint32_t kInBlank = 1u << (kLineBlocks + kHblankClocks / kBlockPixels);
+    return first_bit((near_ | kInBlank) & ~0u << block_of(pixel)) * kBlockPixels;
   }
 
-  CULE_INLINE void look(const TiaState& tia, int begin, int end) {
-    if (changed_) forget_moved();
+  // Looks at pixels [begin, end) of the scanline whose first pixel is at color clock `visible`.
+  CULE_INLINE void look(const TiaState& tia, int32_t visible, int begin, int end) {
+    if (changed_ & objects_) forget_moved();
     if (crossing_ == 0) return;
     const uint32_t reached = blocks_between(begin, end);
-    if ((crossing_ & reached) && unplaced_) {
+    if ((crossing_ & reached) == 0) {
+      apart_until_ = visible + next_near(end);
+      return;
+    }
+    if (placed_ != objects_) {
       if (!can_meet(tia)) return;
       place_objects(tia);
     }
@@ -158,34 +181,35 @@ class CollisionSearch {
   // another object: on most scanlines it moves on before that.
   CULE_INLINE void forget_moved() {
 #pragma unroll 1
-    for (uint32_t left = moved_ & objects_ & ~unplaced_; left; left &= left - 1) {
+    for (uint32_t left = moved_ & placed_; left; left &= left - 1) {
       blocks_[first_bit(left)] = 0;
 #pragma unroll
       for (uint32_t object = 0; object < kNumTiaObjects; ++object) near_ |= blocks_[object];
       blocks_[first_bit(left)] = ~0u;
     }
-    unplaced_ |= moved_ & objects_;
-    moved_ = 0;
+    if (moved_ & placed_) apart_until_ = kNoClock;
+    placed_ &= ~moved_;
+    moved_ = changed_ = 0;
     crossing_ = near_;
-    changed_ = false;
   }
 
   // Computes where objects can meet, whether they are on or off: that changes more often than their
   // positions.
   CULE_INLINE void place_objects(const TiaState& tia) {
-    if (unplaced_ & 1u << kPlayfield) {
+    const uint32_t unplaced = objects_ & ~placed_;
+    if (unplaced & 1u << kPlayfield) {
       blocks_[kPlayfield] = playfield_blocks(tia.playfield, !tia.reflect_now, tia.reflect_now);
     }
     // A loop, so that a GPU has little code to fetch. Each thread can be at a different object.
 #pragma unroll 1
-    for (uint32_t left = unplaced_ & kMovableObjects; left; left &= left - 1) {
+    for (uint32_t left = unplaced & kMovableObjects; left; left &= left - 1) {
       const uint32_t object = lowest_object(left);
       Extent place = place_of(tia, object);
       place.skip_first = false;  // the first copy shows again on the next scanline
       if (object == kMissile0 && tia.missile0_shape != kMissileNormal) place.width *= 2;
       blocks_[object] = movable_blocks(place);
     }
-    unplaced_ = 0;
+    placed_ = objects_;
     near_ = crossing_ = common_blocks(blocks_, open_);
   }
 
@@ -243,6 +267,10 @@ CULE_INLINE uint32_t take_effect(TiaState& tia, const TiaFormat& format, const E
     case EntryKind::kField: set_field(tia, row.field, effect.value); break;
     case EntryKind::kGraphics0: write_graphics(tia, 0, effect.value); break;
     case EntryKind::kGraphics1: write_graphics(tia, 1, effect.value); break;
+    case EntryKind::kSize: set_size(tia, effect.reg & 1, effect.value); break;
+    case EntryKind::kReset:
+      reset_player(tia, effect.reg & 1, static_cast<int>(effect.value), effect.phase);
+      break;
     case EntryKind::kTimed: case EntryKind::kOther: {
       ChangesView view;
       write_register(tia, format, AnyRegister{effect.reg}, effect.value, effect.cycle,
@@ -297,15 +325,17 @@ CULE_COLD uint32_t search_entries(SegmentStart& at, const TiaFormat& format, con
     const Effect effect = effect_by_row<NoView>(tia, row, entry);
     const int32_t clock = effect.clock < end ? effect.clock : end;
     if (clock > shown) {
-      if (i >= replay.after_clear) search.look_between(tia, shown, clock);
-      if (search.has_all()) break;
+      if (!search.is_apart_until(clock) && i >= replay.after_clear) {
+        search.look_between(tia, shown, clock);
+        if (search.has_all()) break;
+      }
       shown = clock;
     }
     if (shown == end || i >= replay.count) break;
     if (reg >= kMarkFrameBegin) continue;
     search.pass(tia, effect.clock);
     const uint32_t moved = take_effect(tia, format, row, effect);
-    search.change(row.objects | moved, moved);
+    search.change(row.objects, moved);
   }
   return search.found();
 }

@@ -9,9 +9,10 @@
 namespace cule {
 
 // How a replay does an entry: it sets a field of the TIA's state (kField), or it is a write to a
-// player's graphics. kTimed: it is another write, but its row says when that takes effect. kOther:
-// that depends on more than the row says (effect_of).
-enum class EntryKind : uint8_t { kField, kGraphics0, kGraphics1, kTimed, kOther };
+// player's graphics, or to NUSIZx (kSize). kTimed: it is another write, but its row says when that
+// takes effect. kReset: it is RESPx (effect_of_reset). kOther: when it takes effect depends on more
+// than the row says (effect_of).
+enum class EntryKind : uint8_t { kField, kGraphics0, kGraphics1, kSize, kTimed, kReset, kOther };
 struct EntryRow {
   uint32_t field = 0;
   // write_delay, for all cycles: `delay` color clocks, plus bits of the cycle if `delay_bits` has
@@ -20,7 +21,8 @@ struct EntryRow {
   int8_t unseen = 0;
   EntryKind kind = EntryKind::kOther;
   uint8_t objects = 0;  // those that look different at once if the write changes anything
-  uint8_t moves = 0;    // those whose position or width it changes (ObjectFacts::moves)
+  uint8_t moves = 0;  // those whose position or width it changes (ObjectFacts::moves); also the
+                      // playfield, if that changes
 
   CULE_INLINE constexpr int delay_at(int32_t cycle) const {
     return delay + ((cycle + 2) & delay_bits);
@@ -34,7 +36,8 @@ constexpr EntryKind kind_of(const WriteFacts& facts) {
   using namespace tia_write;
   if (facts.reg == GRP0) return EntryKind::kGraphics0;
   if (facts.reg == GRP1) return EntryKind::kGraphics1;
-  if (facts.reg == RESP0 || facts.reg == RESP1) return EntryKind::kOther;
+  if (facts.reg == NUSIZ0 || facts.reg == NUSIZ1) return EntryKind::kSize;
+  if (facts.reg == RESP0 || facts.reg == RESP1) return EntryKind::kReset;
   if (facts.cpu_effect == CpuEffect::kStars) return EntryKind::kOther;
   return facts.field ? EntryKind::kField : EntryKind::kTimed;
 }
@@ -50,7 +53,7 @@ constexpr EntryTable entry_table() {
     row.delay = static_cast<uint8_t>(shortest);
     row.delay_bits = static_cast<uint8_t>(longest - shortest);
     if (!row.unseen) row.objects = facts.objects.shows | facts.objects.alters;
-    row.moves = facts.objects.moves;
+    row.moves = static_cast<uint8_t>(facts.objects.moves | (row.objects & 1u << kPlayfield));
   }
   return table;
 }
@@ -69,10 +72,14 @@ static_assert(entries_have_write_delays(), "expected delay_at and write_delay to
 // it is drawn up to where they change.
 template <class View>
 CULE_INLINE Effect effect_by_row(const TiaState& tia, const EntryRow& row, uint32_t entry) {
-  if (row.kind == EntryKind::kOther) return effect_of<View>(tia, entry);
   const int32_t cycle = entry_cycle(entry);
-  return {(cycle * kClocksPerCycle + row.delay_at(cycle)) | row.unseen, cycle,
-          entry_register(entry), entry_value(entry), ResetPhase::kIdle};
+  const uint32_t reg = entry_register(entry);
+  if (row.kind < EntryKind::kReset) {
+    return {(cycle * kClocksPerCycle + row.delay_at(cycle)) | row.unseen, cycle, reg,
+            entry_value(entry), ResetPhase::kIdle};
+  }
+  return row.kind == EntryKind::kReset ? effect_of_reset(tia, reg, cycle)
+                                       : effect_of<View>(tia, entry);
 }
 
 }  // namespace cule

@@ -30,7 +30,8 @@ CULE_INLINE int grey_out_line(const TiaFormat& format, int32_t cycle) {
 }
 
 // The effect of an entry of the instruction buffer: first the picture is drawn up to `clock`
-// (kNoClock: it need not be drawn), then `reg` is set to `value`.
+// (kNoClock: it need not be drawn), then `reg` is set to `value`. For RESPx, `value` is the
+// position that it gives the player.
 struct Effect {
   int32_t clock, cycle;
   uint32_t reg, value;
@@ -42,21 +43,26 @@ CULE_INLINE Effect drawing_until(int32_t clock) {
   return {clock, 0, kMarkTouch, 0, ResetPhase::kIdle};
 }
 
-// The effect on `tia` of a write at `cycle`. If a player is reset while it is being drawn, drawing
+// The effect on `tia` of RESPx, which is `reg`, at `cycle`. If the player is being drawn, drawing
 // first continues for kPlayerFinishClocks.
+CULE_INLINE Effect effect_of_reset(const TiaState& tia, uint32_t reg, int32_t cycle) {
+  const int position = position_of_reset(cycle);
+  const ResetPhase phase = reset_phase(tia, reg & 1, position);
+  const int32_t finish = phase == ResetPhase::kDrawing ? kPlayerFinishClocks : 0;
+  return {cycle * kClocksPerCycle + finish, cycle, reg, static_cast<uint32_t>(position), phase};
+}
+
+// The effect on `tia` of a write at `cycle`.
 template <class View, class Reg>
 CULE_INLINE Effect effect_of_write(const TiaState& tia, const Reg reg, uint32_t value,
                                    int32_t cycle) {
   using namespace tia_write;
-  Effect effect{kNoClock, cycle, reg.number, value, ResetPhase::kIdle};
-  const int32_t clock = cycle * kClocksPerCycle;
   if (reg.number == RESP0 || reg.number == RESP1) {
-    effect.phase = reset_phase(tia, reg.number & 1, reset_player_position(clock % kClocksPerLine));
-    effect.clock = clock + (effect.phase == ResetPhase::kDrawing ? kPlayerFinishClocks : 0);
-  } else if (draws_before<View>(reg.number, value)) {
-    effect.clock = clock + write_delay(reg.number, cycle);
+    return effect_of_reset(tia, reg.number, cycle);
   }
-  return effect;
+  const bool draws = draws_before<View>(reg.number, value);
+  const int32_t clock = cycle * kClocksPerCycle + write_delay(reg.number, cycle);
+  return {draws ? clock : kNoClock, cycle, reg.number, value, ResetPhase::kIdle};
 }
 
 template <class View>

@@ -48,6 +48,11 @@ struct ScanlineReplay {
         }
         case EntryKind::kGraphics0: write_shown_graphics<0>(value); break;
         case EntryKind::kGraphics1: write_shown_graphics<1>(value); break;
+        case EntryKind::kSize: write_shown_size(effect.reg & 1, value); break;
+        case EntryKind::kReset:
+          view.objects_changed(row.moves);
+          reset_player(tia, effect.reg & 1, static_cast<int>(effect.value), effect.phase);
+          break;
         case EntryKind::kTimed: case EntryKind::kOther:
           if (effect.reg == tia_write::CXCLR) view.collisions_cleared();
           take_effect(tia, format, effect, view);
@@ -66,6 +71,12 @@ struct ScanlineReplay {
   CULE_INLINE void write_shown_graphics(uint32_t value) {
     view.objects_changed(changed_by_graphics(at.tia, kWhich, value));
     write_graphics(at.tia, kWhich, value);
+  }
+  // Most programs that multiply a player this way show no missile.
+  CULE_INLINE void write_shown_size(uint32_t which, uint32_t value) {
+    const uint32_t missile = missile_on(at.tia, which);
+    view.objects_changed((1u << kPlayer0 | missile << kMissile0) << which);
+    set_size(at.tia, which, value);
   }
 };
 
