@@ -13,7 +13,7 @@ from tests.figures.results import ROOT, Row, Source, source
 
 PAGE = ROOT / "README.md"
 CPU = source("cule, ale-py and EnvPool, 2 threads", "2026-11-24", "947ed40", num_envs=32)
-ONE_THREAD = source("104 games, one thread", "2026-11-24", "947ed40", num_envs=16)
+ONE_THREAD = source("104 games, one thread", "2026-11-30", "bc777a7", num_envs=16)
 GPU = source("million FPS, memory", "2026-11-24-h200", "6fcdc88", mode="end-to-end")
 SOURCES = (
     CPU,
