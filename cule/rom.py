@@ -261,21 +261,28 @@ def rom_path(game: Game) -> Path:
         return Path(folder) / f"{game.name}.bin"
     if game.name not in (one.name for one in games()):
         return _autorom_path(game)
-    # Not imported: that takes a while, as it registers hundreds of ids with gymnasium.
-    found = importlib.util.find_spec("ale_py")
-    for folder in (found and found.submodule_search_locations) or ():
-        return Path(folder) / "roms" / f"{game.name}.bin"
+    paths = _paths_in("ale_py", game)
+    if paths:
+        return paths[0]
     raise MissingFile(
         "expected ale-py, whose wheel carries the ROMs, or a folder of ROMs named by "
         f"{ROM_DIR_VARIABLE}; found neither"
     )
 
 
+def _paths_in(package: str, game: Game) -> list[Path]:
+    """Where a package may have the game's ROM image; none if it is not installed.
+
+    It is not imported: ale-py's import takes a while, as it registers hundreds of ids.
+    """
+    found = importlib.util.find_spec(package)
+    folders = (found and found.submodule_search_locations) or ()
+    return [Path(folder) / "roms" / f"{game.name}.bin" for folder in folders]
+
+
 def _autorom_path(game: Game) -> Path:
     """The path at which AutoROM puts the game's ROM image."""
-    found = importlib.util.find_spec("AutoROM")
-    for folder in (found and found.submodule_search_locations) or ():
-        path = Path(folder) / "roms" / f"{game.name}.bin"
+    for path in _paths_in("AutoROM", game):
         if path.exists():
             return path
     raise MissingFile(

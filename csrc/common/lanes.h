@@ -20,7 +20,7 @@ struct OneLane {
 
 // How many of some lanes come before this one.
 template <class Lanes>
-CULE_INLINE int count_before(const Lanes& lanes, uint32_t bits) {
+CULE_INLINE int lanes_before(const Lanes& lanes, uint32_t bits) {
   return count_bits(bits & ((1u << lanes.lane()) - 1));
 }
 
@@ -46,7 +46,7 @@ CULE_INLINE int keep_items(const Lanes& lanes, int count, const Take& take, cons
     const bool stays = i < count && take(i, item);
     const uint32_t bits = lanes.ballot(stays);
     lanes.sync();  // all have read theirs
-    if (stays) put(kept + count_before(lanes, bits), item);
+    if (stays) put(kept + lanes_before(lanes, bits), item);
     kept += count_bits(bits);
   }
   lanes.sync();

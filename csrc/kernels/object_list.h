@@ -145,7 +145,7 @@ class ObjectList {
       }
       const bool found = same < count;
       const uint32_t those = lanes_.alike(same);
-      const uint32_t again = lanes_.ballot(found && count_before(lanes_, those) > 0);
+      const uint32_t again = lanes_.ballot(found && lanes_before(lanes_, those) > 0);
       const int end = again ? first_bit(again) : Lanes::kCount;
       lanes_.sync();  // all have looked
       if (i < count_of_before && lanes_.lane() < end) {
@@ -244,7 +244,7 @@ class ObjectList {
   // Puts the objects of those lanes that have one.
   CULE_INLINE void put_all(const int16_t* object, bool has_one) {
     const uint32_t those = lanes_.ballot(has_one);
-    const int at = count_ + count_before(lanes_, those), end = count_ + count_bits(those);
+    const int at = count_ + lanes_before(lanes_, those), end = count_ + count_bits(those);
     if (has_one && at < room_) copy_row(row(at), object);
     count_ = end < room_ ? end : room_;
     left_out_ += end - count_;

@@ -32,12 +32,14 @@ class Sigterm:
         self._pipe: tuple[int, int] | None = None
         # Held during forks: a child would write into its parent's pipe.
         self._changing = threading.RLock()
-        pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        pipe = os.pipe()
         if _core.catch_signal(signal.SIGTERM, pipe[1]):
             self._pipe, self._of_pipe = pipe, identity_of(pipe[0])
-        else:
-            for file in pipe:
+        for file in pipe:
+            if self._pipe is None:
                 os.close(file)
+            else:
+                os.set_blocking(file, False)
 
     def wait(self, seconds: float) -> bool:
         """Waits for the signal. Whether it came."""

@@ -137,15 +137,18 @@ def assert_same(a, b):
         assert a == b
 
 
-def wait_for(path, process, lines):
-    """Waits until a log has some lines."""
-    while not path.exists() or path.read_text().count("\n") < lines:
+def wait_until(done, process):
+    """Waits until something is true, while a process runs."""
+    while not done():
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.05)
+
+
+def wait_for(path, process, lines):
+    """Waits until a log has some lines."""
+    wait_until(lambda: path.exists() and path.read_text().count("\n") >= lines, process)
 
 
 def wait_for_checkpoint(run, process):
     """Waits until a set of checkpoints is complete, which is some time after its log's line."""
-    while not checkpoint.complete_sets(run / "checkpoints"):
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.05)
+    wait_until(lambda: checkpoint.complete_sets(run / "checkpoints"), process)

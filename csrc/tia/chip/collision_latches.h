@@ -49,7 +49,7 @@ CULE_INLINE uint32_t possible_latches(uint32_t on) {
   return kAllCollisions & ~impossible;
 }
 
-// The lowest of the movable objects in `objects`.
+// The lowest of some objects.
 CULE_INLINE uint32_t lowest_object(uint32_t objects) {
   return static_cast<uint32_t>(first_bit(objects));
 }

@@ -69,7 +69,7 @@ CULE_INLINE uint32_t latches_within_bounds(const TiaState& tia, const PlacesLeft
   LinePixels shown[kNumTiaObjects];
 #pragma unroll 1
   for (uint32_t objects = objects_of_latches(latches); objects; objects &= objects - 1) {
-    const uint32_t object = static_cast<uint32_t>(first_bit(objects));
+    const uint32_t object = lowest_object(objects);
     LinePixels pixels;
     if (object == kPlayfield) {
       const uint32_t half = seen.playfield & ShownBounds::kPlayfieldBits;

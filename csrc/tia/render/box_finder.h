@@ -57,13 +57,13 @@ class BoxMerger {
     });
   }
 
-  // Puts a run into the box that it belongs to. If it joins several, they become one. A run that
-  // has found no room is left out until it ends, whether it is told again or not. A run of a piece
-  // may go on with one of the piece before. Returns the run, and whether it begins a box.
   struct Added {
     Run run;
-    bool begins;
+    bool begins;  // whether it begins a box
   };
+  // Puts a run into the box that it belongs to. If it joins several, they become one. A run that
+  // has found no room is left out until it ends, whether it is told again or not. A run of a piece
+  // may go on with one of the piece before.
   CULE_INLINE Added add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
     const int of_class = static_cast<int>(classes_ >> (kClassBits * object) & kClassMask);
     const uint32_t same_bits = Run::same_bits(settings_, of_class);
@@ -77,7 +77,7 @@ class BoxMerger {
       if (run.looks.word == looks.word && same == num_runs_) same = i;
       const int its = run.box();
       if (its == kNoBox || its == box) continue;
-      box = box == kNoBox ? its : its < box ? join(its, box) : join(box, its);
+      box = box == kNoBox ? its : join(box, its);
     }
     const bool stays_out = !is_part && same < num_runs_ && runs_[same].box() == kNoBox;
     const bool has_room = same < room_, begins = box == kNoBox && !stays_out && has_room;
@@ -189,8 +189,9 @@ class BoxMerger {
     return one.object() != its.object() ? one.object() < its.object() : one.begin() < its.begin();
   }
 
-  // Makes a box a part of one that has begun before. Returns that.
-  CULE_INLINE int join(int box, int part) {
+  // Makes that of two boxes which began later a part of the other one. Returns the other one.
+  CULE_INLINE int join(int one, int other) {
+    const int box = one < other ? one : other, part = one < other ? other : one;
     ++joined_;
     boxes_.put(box, boxes_.box(box).with(boxes_.box(part)));
     boxes_.put(part, Box::part_of(box));

@@ -184,7 +184,7 @@ class SegmentJoiner {
           i < num_runs_ && runs_[i].line() >= oldest && runs_[i].touches(first.looks, same_bits);
       for (uint32_t found = lanes_.ballot(touches); found; found &= found - 1) {
         const int its = whole_of(runs_[base + first_bit(found)].box());
-        if (its != box) box = its < box ? join(its, box) : join(box, its);
+        if (its != box) box = join(box, its);
         touched = true;
       }
     }
@@ -213,8 +213,9 @@ class SegmentJoiner {
     while (boxes_[box].is_part()) box = boxes_[box].whole();
     return box;
   }
-  // Makes a box a part of one that has begun before. Returns that.
-  CULE_INLINE int join(int box, int part) {
+  // Makes that of two boxes which began later a part of the other one. Returns the other one.
+  CULE_INLINE int join(int one, int other) {
+    const int box = one < other ? one : other, part = one < other ? other : one;
     lanes_.sync();  // all have read both
     if (lanes_.lane() == 0) {
       boxes_[box] = boxes_[box].with(boxes_[part]);
