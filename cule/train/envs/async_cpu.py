@@ -1,8 +1,8 @@
 """Envs on the CPU that play in parts, while a learner acts for other parts and learns.
 
-The parts are in flight on one pool of threads, that of their AtariEnv. With a learner on a GPU the
-results are in pinned memory: copies go over the bus on a stream of their own, and the learner's
-stream waits for them, not the host. The host waits for one thing: a part's actions.
+The parts are in flight on one pool of threads, that of their AtariEnv. With a learner on a GPU
+results and actions are in pinned memory, so that a CUDA graph holds their copies, too: for each
+part's step the host waits for the threads, starts one graph, and waits for the actions.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ class AsyncCpuEnvs:
         sizes = [envs.stop - envs.start for envs in self.parts]
         # Of several players each has an action, and a reward besides.
         each = self._here[0]["rewards"].shape[1:]
-        self._chosen = [torch.zeros(n, *each, dtype=torch.int64, device=device) for n in sizes]
         self._actions = [torch.zeros(n, *each, dtype=torch.int64, pin_memory=on_gpu) for n in sizes]
-        self._copies = torch.cuda.Stream(device) if on_gpu else None
 
     def _results_of(self, envs: slice) -> dict[str, torch.Tensor]:
         """Views of the results of a step of some envs, by name."""
@@ -67,12 +65,11 @@ class AsyncCpuEnvs:
 
     def stage(self, part: int, actions: torch.Tensor, *_: Any) -> None:
         """See AsyncOperation; the actions are those of the part's envs."""
-        self._chosen[part].copy_(actions)
+        self._actions[part].copy_(actions, non_blocking=True)
 
     def send(self, part: int) -> None:
         """See AsyncOperation."""
-        self._actions[part].copy_(self._chosen[part], non_blocking=True)
-        if self._copies is not None:
+        if self.device.type == "cuda":
             event = torch.cuda.Event(blocking=True)
             event.record(torch.cuda.current_stream(self.device))
             event.synchronize()
@@ -81,16 +78,11 @@ class AsyncCpuEnvs:
     def recv(self, part: int) -> None:
         """See AsyncOperation."""
         self.flights.wait(self._numbers[part])
-        if self._copies is None:
-            return
-        with torch.cuda.stream(self._copies):
-            for name, tensor in self._host_results[part].items():
-                self._here[part][name].copy_(tensor, non_blocking=True)
-            event = self._copies.record_event()
-        torch.cuda.current_stream(self.device).wait_event(event)
 
     def results(self, part: int) -> tuple[torch.Tensor, ...]:
         """The results of Collector.step for the part's envs."""
+        for name, tensor in self._host_results[part].items():
+            self._here[part][name].copy_(tensor, non_blocking=True)
         here = self._here[part]
         infos = {name: here[name] for name in INFOS}
         started = self.episodes.follow(

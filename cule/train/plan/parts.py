@@ -86,8 +86,10 @@ class Part(Executor):
         with annotate.operation("storage"):
             return self._arguments(operation, self.clock.t, self.clock.j, {})
 
-    def write(self, operation: Operation, values: object) -> None:
-        """Stores an operation's results at the part's time."""
+    def land(self, operation: Operation, number: int) -> None:
+        """Stores what an asynchronous operation has computed, at the part's time."""
+        assert operation.asynchronous is not None
+        values = operation.asynchronous.results(number)
         with annotate.operation("storage"):
             self._write(operation, values, self.clock.t, self.clock.j, {})
 
@@ -149,26 +151,35 @@ class AsyncExecutor(Executor):
                 super().make_in_pieces(rest, replayed)
 
     def _make_by_parts(self, operations: Sequence[Operation], replayed: Replayed) -> None:
-        """Calls operations part by part; the last of them may stay in flight."""
+        """Calls operations part by part; the last of them may stay in flight.
+
+        A part's results and what follows them on the device are one piece if a graph may hold it.
+        """
         names = tuple(operation.name for operation in operations)
+        in_graph = all(o.captured for o in operations if o.asynchronous is None)
         for number, part in enumerate(self.parts):
             with annotate.operation(annotate.PLAYING):
-                self._land(number, replayed)
+                landed = self._wait(number)
+                if not in_graph:
+                    self._store(number, landed, replayed)
+                    landed = None
                 (t, j), part.behind = part.behind, [0, 0]
-
-                call = functools.partial(self._on_device, operations, number, t, j)
-                if all(o.captured for o in operations if o.asynchronous is None):
-                    replayed((self.group, names, number, t, j), call)
-                else:
-                    call()
+                key = (self.group, names, number, t, j, landed and landed.name)
+                call = functools.partial(self._on_device, operations, number, t, j, landed)
+                (replayed if in_graph else at_once)(key, call)
                 for operation in operations:
                     if operation.asynchronous is not None:
                         operation.asynchronous.send(number)
                         part.flying = operation
 
-    def _on_device(self, operations: Sequence[Operation], number: int, t: int, j: int) -> None:
+    def _on_device(
+        self, operations: Sequence[Operation], number: int, t: int, j: int,
+        landed: Operation | None,
+    ) -> None:  # fmt: skip
         """Does a part's work on the device that comes before that of the host's threads."""
         part = self.parts[number]
+        if landed is not None:
+            part.land(landed, number)
         part.clock.move(t, j)
         for operation in operations:
             if operation.asynchronous is None:
@@ -179,18 +190,19 @@ class AsyncExecutor(Executor):
     def _land_all(self, replayed: Replayed) -> None:
         for number in range(len(self.parts)):
             with annotate.operation(annotate.PLAYING):
-                self._land(number, replayed)
+                self._store(number, self._wait(number), replayed)
 
-    def _land(self, number: int, replayed: Replayed) -> None:
-        """Fetches and stores the results of a part that is in flight."""
+    def _wait(self, number: int) -> Operation | None:
+        """Waits for a part that is in flight, and returns its operation; None: none is."""
         part = self.parts[number]
         operation, part.flying = part.flying, None
-        if operation is None or operation.asynchronous is None:
-            return
-        with annotate.operation(annotate.name_of(operation)):
-            operation.asynchronous.recv(number)
-        asynchronous = operation.asynchronous
-        replayed(
-            (self.group, operation.name, number, "landing"),
-            lambda: part.write(operation, asynchronous.results(number)),
-        )
+        if operation is not None and operation.asynchronous is not None:
+            with annotate.operation(annotate.name_of(operation)):
+                operation.asynchronous.recv(number)
+        return operation
+
+    def _store(self, number: int, landed: Operation | None, replayed: Replayed) -> None:
+        """Stores the results of a part that has landed."""
+        if landed is not None:
+            key = (self.group, landed.name, number, "landing")
+            replayed(key, functools.partial(self.parts[number].land, landed, number))

@@ -133,16 +133,19 @@ class AsyncOperation(Protocol):
     parts: Sequence[slice]
 
     def stage(self, part: int, *read: Any) -> None:
-        """Copies the operation's inputs to fixed memory. Capturable."""
+        """Copies the operation's inputs to fixed memory of the host. Capturable."""
 
     def send(self, part: int) -> None:
         """Starts a part once the device has copied its inputs; does not wait for the part."""
 
     def recv(self, part: int) -> None:
-        """Waits until a part is done, and starts to copy its results to the device."""
+        """Waits until a part is done."""
 
     def results(self, part: int) -> tuple[Any, ...]:
-        """The results of a part, as the operation's function returns them. Capturable."""
+        """Copies a part's results to the device: as the operation's function returns them.
+
+        Capturable.
+        """
 
 
 @dataclass(eq=False)
