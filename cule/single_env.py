@@ -120,8 +120,6 @@ class SingleAtariEnv(gymnasium.Env):
             "max_num_frames_per_episode", max_num_frames_per_episode
         )
         refuse("SingleAtariEnv", options, _RESERVED | (_OF_IMAGES if obs_type in SCREENS else {}))
-        if obs_type in SCREENS:  # AtariEnv's observations are not used: they are as small as can be
-            options |= {"img_height": 1, "img_width": 1, "stack_num": 1, "maxpool": False}
         (played,) = games_of_envs(game, 1)
         warn_of_other_meanings(
             [game],
@@ -141,7 +139,8 @@ class SingleAtariEnv(gymnasium.Env):
             played.name, 1, device, output="numpy", autoreset_mode=AutoresetMode.DISABLED,
             frameskip=high - 1, max_num_frames_per_episode=self._max_frames,
             repeat_action_probability=repeat_action_probability,
-            obs_type="ram" if obs_type == "ram" else "image", sound_obs=sound_obs,
+            obs_type="image" if obs_type == "image" else "ram",  # of screens none of them is used
+            sound_obs=sound_obs,
             render_mode=render_mode, **options,
         )  # fmt: skip
         self.sound_obs = bool(sound_obs)

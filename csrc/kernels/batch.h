@@ -140,6 +140,9 @@ struct Batch {
 #undef CULE_WITHIN_MEMBER
 };
 
+// Whether observations show frames. They may be RAM or objects only: then none is made of pictures.
+CULE_INLINE bool shows_frames(const Batch& batch) { return batch.observation.stack > 0; }
+
 constexpr size_t kRecordWords = sizeof(EnvRecord) / 4;
 
 CULE_INLINE const ConsoleConfig& config_of(const Batch& batch, size_t env) {

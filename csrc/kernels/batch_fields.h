@@ -179,7 +179,7 @@ struct Use {
   COUNT(observation_height, observation.height, use.envs, 1, INT32_MAX)                            \
   COUNT(observation_width, observation.width, use.envs, 1, INT32_MAX)                              \
   COUNT(channels, observation.channels, false, 1, 3)                                               \
-  COUNT(stack, observation.stack, use.envs, 1, INT32_MAX)                                          \
+  COUNT(stack, observation.stack, use.envs, 0, INT32_MAX)                                          \
   COUNT(autoreset, options.autoreset, use.envs, 0, 2)
 
 // The options of a step, members of StepOptions:

@@ -8,8 +8,8 @@
 //   prepare        saves what drawing would lose, and stores the TIA's new state (prepare.h)
 //   draw           draws the frames that are seen; finds the collisions in all others (draw.h)
 //   see            finds the objects of the step's last two frames, if they are asked for (see.h)
-//   observe        makes the observation of the step, or of an episode that began instead of it
-//                  (observe/)
+//   observe        makes the observation of the step, or of an episode that began instead of it, if
+//                  observations show frames (observe/)
 //   keep_final     copies the observation with which an episode ended
 //   restart        starts an episode for each env that is to be reset (reset.h)
 //   observe_start  makes its first observation
@@ -34,12 +34,12 @@ inline void run_step(const Batch& batch, Phases&& phases) {
     phases.restart();
     if (sees(batch)) phases.see_start();
   }
-  phases.observe();
+  if (shows_frames(batch)) phases.observe();
   if (batch.options.autoreset == AutoresetMode::kSameStep) {
     phases.keep_final();
     phases.restart();
     if (sees(batch)) phases.see_start();
-    phases.observe_start();
+    if (shows_frames(batch)) phases.observe_start();
   }
 }
 
@@ -48,7 +48,7 @@ inline void run_reset(const Batch& batch, Phases&& phases) {
   phases.choose();
   phases.restart();
   if (sees(batch)) phases.see_start();
-  phases.observe_start();
+  if (shows_frames(batch)) phases.observe_start();
 }
 
 }  // namespace cule

@@ -10,7 +10,7 @@ namespace cule {
 // Whether the step of `trace` draws over pictures that the newest observation shows, and the frame
 // that it shows may still be needed.
 CULE_INLINE bool draws_over_shown(const Batch& batch, size_t env, const StepTrace& trace) {
-  return trace.entries > 0 && needs_shown(trace.plan) &&
+  return shows_frames(batch) && trace.entries > 0 && needs_shown(trace.plan) &&
          screen_of(batch, env).shown != ShownFrames::kKeptFrame;
 }
 

@@ -144,11 +144,9 @@ class AtariParallelEnv(ParallelEnv):
         )
         self._obs_type = arguments.choice("obs_type", obs_type, (*_SCREENS, "ram", "image"))
         self.max_cycles = arguments.integer("max_cycles", max_cycles)
-        if obs_type != "image":  # AtariEnv's observations are not used: they are as small as can be
-            options |= {"img_height": 1, "img_width": 1, "stack_num": 1, "maxpool": False}
         self.atari = AtariEnv(
             num_envs=1, device=device, output="numpy", autoreset_mode="disabled",
-            obs_type="ram" if obs_type == "ram" else "image",
+            obs_type="image" if obs_type == "image" else "ram",  # of screens none of them is used
             render_mode="human" if render_mode == "human" else None,
             max_num_frames_per_episode=arguments.MOST, **options,
         )  # fmt: skip

@@ -178,13 +178,18 @@ def cpus(checked: SimpleNamespace) -> tuple[int, ...]:
 
 
 def step_options(checked: SimpleNamespace, action_space: str) -> Options:
-    """The engine's options, from keywords that `check` has checked."""
+    """The engine's options, from keywords that `check` has checked.
+
+    Without images in observations no frames are pooled, resized or stacked.
+    """
+    parts = parts_of(checked.obs_type)
+    images = "image" in parts
     return Options(
         frameskip=checked.frameskip,
         max_frames=checked.max_num_frames_per_episode,
         noop_max=checked.noop_max,
         episode_start=EPISODE_STARTS.index(checked.episode_start),
-        maxpool=bool(checked.maxpool),
+        maxpool=images and bool(checked.maxpool),
         pooled_frames=2 if isinstance(checked.maxpool, bool) else checked.maxpool,
         episodic_life=checked.episodic_life,
         life_loss_info=checked.life_loss_info,
@@ -196,8 +201,8 @@ def step_options(checked: SimpleNamespace, action_space: str) -> Options:
         observation_height=checked.img_height,
         observation_width=checked.img_width,
         channels=1 if checked.grayscale else 3,
-        stack=checked.stack_num,
+        stack=checked.stack_num if images else 0,
         reset_pool_size=checked.reset_pool_size,
         sound=checked.sound_obs,
-        objects="objects" in parts_of(checked.obs_type),
+        objects="objects" in parts,
     )
