@@ -13,7 +13,13 @@ from torch.nn import functional
 
 from cule.train.nn.layers import PixelConv
 from cule.train.nn.models import Residual
-from cule.train.nn.value_networks import Branch, NoisyLinear, SpectralConv, ValueNetwork
+from cule.train.nn.value_networks import (
+    AdaptiveMaxPool,
+    Branch,
+    NoisyLinear,
+    SpectralConv,
+    ValueNetwork,
+)
 
 
 def random_images(count):
@@ -203,6 +209,22 @@ def test_all_residual_convolutions_and_no_others_are_normalized():
     assert not any(map(torch.equal, vectors, before))
     plain = network(model="impala", spectral_norm=False)
     assert not any(isinstance(m, SpectralConv) for m in plain.modules())
+
+
+@pytest.mark.parametrize(("size", "sides"), [(6, (11, 11)), (4, (11, 7)), (3, (3, 6)), (5, (4, 9))])
+def test_pooling_is_torchs_with_its_gradient(size, sides, device):
+    generator = torch.Generator().manual_seed(0)
+    # Whole numbers, many of them equal: of those one is chosen, and sums are exact in any order.
+    shape = (3, 4, *sides)
+    images = torch.randint(3, shape, generator=generator).float().to(device)
+    weights = torch.randint(9, (3, 4, size, size), generator=generator).float().to(device)
+    found = []
+    for pool in (nn.AdaptiveMaxPool2d(size), AdaptiveMaxPool(size)):
+        given = images.clone().requires_grad_()
+        pooled = pool(given)
+        (pooled * weights).sum().backward()
+        found.append((pooled.detach(), given.grad))
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 @pytest.mark.parametrize(("pool", "side"), [(6, 6), (4, 4), (0, 11)])

@@ -113,6 +113,35 @@ class SpectralConv(ComputedConv):
         return self.weight / self.sigma()
 
 
+class AdaptiveMaxPool(nn.Module):
+    """torch's AdaptiveMaxPool2d, with gradients that are the same each time on a GPU, too.
+
+    Where windows overlap, torch's adds up their gradients there in any order
+    (https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html). Here
+    maxima are taken along rows, and then along columns. Of equal numbers the first of a window,
+    row by row, gets the gradient, as in torch's.
+
+    Args:
+        size: the height and width of what is left.
+    """
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.size = size
+
+    def _along(self, images: torch.Tensor, dim: int) -> torch.Tensor:
+        length = images.shape[dim]
+        begins = [length * i // self.size for i in range(self.size)]
+        ends = [-(-length * (i + 1) // self.size) for i in range(self.size)]
+        windows = zip(begins, ends, strict=True)
+        maxima = [images.narrow(dim, at, end - at).max(dim).values for at, end in windows]
+        return torch.stack(maxima, dim)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(n, channels, size, size) of (n, channels, height, width)."""
+        return self._along(self._along(images, -1), -2)
+
+
 def make_trunk(
     model: str, width: float, pool: int, *, spectral_norm: bool
 ) -> tuple[nn.Sequential, int, int]:
@@ -142,7 +171,7 @@ def make_trunk(
     layers, channels = impala_blocks(width, SpectralConv if spectral_norm else nn.Conv2d)
     layers.append(nn.ReLU())
     if pool:
-        layers.append(nn.AdaptiveMaxPool2d(pool))
+        layers.append(AdaptiveMaxPool(pool))
     side = pool or IMPALA_SIDE
     trunk = Layers(*layers, nn.Flatten())
     return trunk, channels * side**2, max(1, round(256 * width))
