@@ -93,7 +93,9 @@ def make_env(
 
 def of_players(part: torch.Tensor, players: Sequence[int]) -> torch.Tensor:
     """Rows of some players, one player's after the other's: (B, 2) or (B,) to (B * players,)."""
-    return part[:, list(players)].T.flatten() if part.dim() > 1 else part.repeat(len(players))
+    if part.dim() == 1:
+        return part.repeat(len(players))
+    return part[:, players[0] : players[-1] + 1].T.flatten()
 
 
 class SelfPlay(train.Algorithm[Args]):
@@ -171,8 +173,9 @@ class SelfPlay(train.Algorithm[Args]):
             values = torch.cat([batch.values[:, :, player], last.unsqueeze(0)])
             rewards = batch.rewards[:, :, player].contiguous()
             found.append(gae(rewards, batch.discounts, played, values, self.args.gae_lambda))
-        own = list(players) if len(players) > 1 else players[0]
-        advantages = torch.stack(found, dim=2) if len(players) > 1 else found[0]
+        several = len(players) > 1
+        own = slice(players[0], players[-1] + 1) if several else players[0]
+        advantages = torch.stack(found, dim=2) if several else found[0]
         return {"advantages": advantages, "targets": advantages + batch.values[:, :, own]}
 
     def loss_of(self, players: tuple[int, ...], nets: Any, batch: Any) -> Any:

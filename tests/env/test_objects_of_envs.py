@@ -101,7 +101,7 @@ def test_ends_of_episodes(mode: str) -> None:
 
 
 def test_states_hold_objects() -> None:
-    env, plain = make(), make(obs_type="image")
+    env, plain = make(), make(obs_type=("image", "ram"))
     env.reset(seed=1)
     plain.reset(seed=1)
     env.step([2, 3, 2])
@@ -112,7 +112,9 @@ def test_states_hold_objects() -> None:
     assert torch.equal(env.step([0, 0, 0])[0], wanted)
     env.restore_state(plain.clone_state())
     assert (env.get_objects() == 0).all()
-    plain.restore_state(state)
+    both = make(obs_type=("image", "objects"))
+    both.reset(seed=1)
+    plain.restore_state(both.clone_state())
     state.tensors["boxes"][1, 0, 0, 0] = 1000
     with pytest.raises(ValueError, match="impossible value in boxes"):
         env.restore_state(state)

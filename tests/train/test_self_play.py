@@ -57,6 +57,17 @@ def test_resume_is_exact(learners):
     assert_same(state_after(make, 3, 1), state_after(make, 3))
 
 
+@pytest.mark.gpu
+@LEARNERS
+def test_it_trains_in_cuda_graphs_and_resumes_exactly(learners, tmp_path):
+    changes = {"learners": learners, "device": "cuda", "deterministic": True, "bf16": False}
+    iterations = 8  # graphs are captured after three
+    trained(tmp_path / "whole", iterations * FRAMES, **changes)
+    trained(tmp_path / "parts", 5 * FRAMES, **changes)
+    trained(tmp_path / "parts", iterations * FRAMES, **changes, resume=True)
+    assert_same(saved(tmp_path / "whole"), saved(tmp_path / "parts"))
+
+
 def test_a_game_need_not_be_one_for_one_player(monkeypatch, tmp_path):
     """Combat is for two. Its ROM may be missing here, so the envs play Pong."""
     pong = TrainArgs(**SMALL)
