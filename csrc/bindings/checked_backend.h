@@ -108,10 +108,17 @@ struct CheckedBackend {
     pybind11::gil_scoped_release release;
     return backend->fly(batch, std::move(flight));
   }
+  static uint64_t number_of(const pybind11::object& flight) {
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    return static_cast<uint64_t>(integer("flight", flight, 0, kMost));
+  }
+  bool is_done(const pybind11::object& flight) {
+    expect_host("is_done");
+    return backend->is_done(number_of(flight));
+  }
   void wait_for(const pybind11::object& flight) {
     expect_host("wait_for");
-    const auto number = static_cast<uint64_t>(
-        integer("flight", flight, 0, std::numeric_limits<int64_t>::max()));
+    const uint64_t number = number_of(flight);
     pybind11::gil_scoped_release release;
     backend->wait(number);
     backend->land(number);

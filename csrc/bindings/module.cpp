@@ -346,10 +346,10 @@ void bind_backend(py::module_& m) {
       .def("reset", &CheckedBackend::reset, py::arg("batch"), py::arg("mask") = 0,
            py::arg("seeds") = 0, py::arg("stream") = 0)
       .def("send", &CheckedBackend::send, py::arg("batch"), py::arg("stream") = 0)
-      .def("wait", &CheckedBackend::wait)
-      .def("receive", &CheckedBackend::receive)
+      .def("wait", &CheckedBackend::wait).def("receive", &CheckedBackend::receive)
       .def("start", &CheckedBackend::start, py::arg("batch"), py::arg("envs"), py::arg("resets"),
            py::arg("seeds"), py::arg("singly"))
+      .def("is_done", &CheckedBackend::is_done, py::arg("flight"))
       .def("wait_for", &CheckedBackend::wait_for, py::arg("flight"))
       .def("take", &CheckedBackend::take, py::arg("count"))
       .def("finish", &CheckedBackend::finish)

@@ -57,6 +57,8 @@ class Backend {
   // Waits until all envs of a flight have played. Throws what went wrong in a thread, and then has
   // ended the flight.
   virtual void wait(uint64_t) { throw std::logic_error(kFliesOnCpu); }
+  // Whether `wait` would not wait.
+  virtual bool is_done(uint64_t) { throw std::logic_error(kFliesOnCpu); }
   // Ends a flight. Waits for it if nobody has.
   virtual void land(uint64_t) { throw std::logic_error(kFliesOnCpu); }
   // Waits until `count` envs of flights that land singly have played, and ends their flights.

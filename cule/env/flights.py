@@ -180,6 +180,18 @@ class Flights:
         consoles.start()
         return flight
 
+    @reads
+    def is_done(self, flight: int) -> bool:
+        """Whether all envs of a flight are done, so that `wait` would not wait.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the env has been closed.
+            TypeError, ValueError: there is no such flight.
+        """
+        self._consoles.check_open("is_done")
+        flight = arguments.integer("flight", flight, 0, arguments.MAX_SEED)
+        return bool(self._consoles.engine.backend.is_done(flight))
+
     @changes
     def wait(self, flight: int) -> None:
         """Waits until all envs of a flight are done.

@@ -63,6 +63,23 @@ def test_groups_in_flight_play_as_all_together(groups: int, num_threads: int) ->
     assert torch.equal(flights.env.get_ram(), together.get_ram())
 
 
+def test_a_flight_is_done_once_its_envs_have_played() -> None:
+    _, flights = pair(4, num_threads=1)
+    # One thread plays the second flight after the first.
+    first, second = (flights.step(part, [0, 1]) for part in (slice(0, 2), slice(2, 4)))
+    flights.wait(second)
+    assert flights.is_done(first)
+    flights.wait(first)
+    for flight in (first, second + 1):
+        with pytest.raises(ValueError, match="flight that has not landed"):
+            flights.is_done(flight)
+    with pytest.raises(TypeError, match="expected flight"):
+        flights.is_done("first")  # type: ignore[arg-type]
+    flights.env.close()
+    with pytest.raises(error.ClosedEnvironmentError):
+        flights.is_done(first)
+
+
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_envs_taken_as_they_land_play_as_all_together(num_threads: int) -> None:
     """Envs are sent in random sets, and those that are done go on at once."""

@@ -12,7 +12,9 @@ from torch import nn
 from training_runs import SMALL, assert_same, saved, settings, trained, without_times
 
 from cule import train
+from cule.env.flights import Flights
 from cule.train.distributed.process_group import ProcessGroup
+from cule.train.envs.async_cpu import AsyncCpuEnvs
 from cule.train.plan.passes import Passes
 from cule.train.trainer import Trainer
 
@@ -194,6 +196,32 @@ def test_every_algorithm_learns_on_a_gpu_from_envs_on_the_cpu_and_resumes_exactl
     for key in ("envs", "episodes"):
         assert_same(*(s["plan"]["objects"]["envs"][key] for s in (found, expected)))
     assert_same(found["networks"], expected["networks"])
+
+
+def test_the_host_prepares_the_next_group_only_if_it_need_not_wait_for_it(monkeypatch):
+    """The device works for a group meanwhile; but who waits would keep its actions from it."""
+    calls, states = [], []
+    for name in ("staged", "send"):
+        method = getattr(AsyncCpuEnvs, name)
+        monkeypatch.setattr(
+            AsyncCpuEnvs, name,
+            lambda self, part, name=name, method=method: calls.append((name, part))
+            or method(self, part),
+        )  # fmt: skip
+    for done in (True, False):
+        monkeypatch.setattr(Flights, "is_done", lambda self, flight, done=done: done)
+        trainer = trainer_of("PPO", 3)
+        while trainer.steps < STEPS:
+            trainer.iterate()
+        states.append(copy.deepcopy(trainer.state_dict()))
+        trainer.close()
+        order = [("staged", 0), ("send", 0), ("staged", 1), ("send", 1), ("staged", 2), ("send", 2)]
+        if done:  # each is prepared before the one before it is sent
+            order[1:5] = [("staged", 1), ("send", 0), ("staged", 2), ("send", 1)]
+        assert calls[-6:] == order
+        assert len(calls) % 6 == 0
+        calls.clear()
+    assert_same(*states)
 
 
 def test_settings_name_the_groups(tmp_path):

@@ -154,6 +154,8 @@ class CpuBackend final : public Backend {
     }
   }
 
+  bool is_done(uint64_t number) override { return pool_.is_done(*of_number(number).flight); }
+
   void land(uint64_t number) override {
     const InTheAir& landing = of_number(number);
     pool_.wait(*landing.flight);

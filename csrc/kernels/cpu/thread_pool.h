@@ -104,6 +104,12 @@ class ThreadPool {
     return launch(std::move(indices), std::move(work), false, landing);
   }
 
+  // Whether a flight's work is done.
+  bool is_done(const Flight& flight) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return flight.left == 0;
+  }
+
   // Waits until a flight's work is done. Throws what the work threw.
   void wait(Flight& flight) {
     std::unique_lock<std::mutex> lock(mutex_);

@@ -56,6 +56,8 @@ class AsyncCpuEnvs:
         # Of several players each has an action, and a reward besides.
         each = self._here[0]["rewards"].shape[1:]
         self._actions = [torch.zeros(n, *each, dtype=torch.int64, pin_memory=on_gpu) for n in sizes]
+        # On a GPU: since when a part's actions are there. A host that waits leaves its CPU to envs.
+        self._copied = [torch.cuda.Event(blocking=True) for _ in sizes if on_gpu]
 
     def _results_of(self, envs: slice) -> dict[str, torch.Tensor]:
         """Views of the results of a step of some envs, by name."""
@@ -67,13 +69,20 @@ class AsyncCpuEnvs:
         """See AsyncOperation; the actions are those of the part's envs."""
         self._actions[part].copy_(actions, non_blocking=True)
 
+    def staged(self, part: int) -> None:
+        """See AsyncOperation."""
+        if self._copied:
+            self._copied[part].record(torch.cuda.current_stream(self.device))
+
     def send(self, part: int) -> None:
         """See AsyncOperation."""
-        if self.device.type == "cuda":
-            event = torch.cuda.Event(blocking=True)
-            event.record(torch.cuda.current_stream(self.device))
-            event.synchronize()
+        if self._copied:
+            self._copied[part].synchronize()
         self._numbers[part] = self.flights.step(self.parts[part], self._actions[part])
+
+    def is_done(self, part: int) -> bool:
+        """See AsyncOperation."""
+        return self.flights.is_done(self._numbers[part])
 
     def recv(self, part: int) -> None:
         """See AsyncOperation."""

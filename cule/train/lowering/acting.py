@@ -177,8 +177,9 @@ class _AsyncEmulation:
 
     def __init__(self, async_envs: AsyncCpuEnvs, as_stored: Callable[..., tuple[Any, ...]]):
         self._as_stored, self._results = as_stored, async_envs.results
-        self.parts = async_envs.parts
-        self.stage, self.send, self.recv = async_envs.stage, async_envs.send, async_envs.recv
+        self.parts, self.is_done = async_envs.parts, async_envs.is_done
+        self.stage, self.staged = async_envs.stage, async_envs.staged
+        self.send, self.recv = async_envs.send, async_envs.recv
 
     def results(self, part: int) -> tuple[Any, ...]:
         """See plan/program.py's AsyncOperation."""

@@ -66,6 +66,7 @@ class Part(Executor):
     Attributes:
         first: the first of its rows.
         behind: by how much (t, j) the part's time is behind the group's.
+        staged: the operation whose inputs the device is copying; None: none is.
         flying: the operation that is in flight; None: none is.
     """
 
@@ -74,6 +75,7 @@ class Part(Executor):
         recurrents = {a.recurrent: None for o in operations for a in (*o.reads, *o.writes)}
         super().__init__(group, PartStorage(storage, rows, list(recurrents)), period)
         self.first, self.behind = rows.start, [0, 0]
+        self.staged: Operation | None = None
         self.flying: Operation | None = None
 
     def call(self, operation: Operation) -> None:
@@ -154,11 +156,16 @@ class AsyncExecutor(Executor):
         """Calls operations part by part; the last of them may stay in flight.
 
         A part's results and what follows them on the device are one piece if a graph may hold it.
+        While the device works for a part, the host prepares the next one, if that has landed. If
+        not, it sends what it has before it waits.
         """
         names = tuple(operation.name for operation in operations)
         in_graph = all(o.captured for o in operations if o.asynchronous is None)
+        sending = [o for o in operations if o.asynchronous is not None]
         for number, part in enumerate(self.parts):
             with annotate.operation(annotate.PLAYING):
+                if number and not self._is_done(number):
+                    self._send(number - 1)
                 landed = self._wait(number)
                 if not in_graph:
                     self._store(number, landed, replayed)
@@ -167,10 +174,26 @@ class AsyncExecutor(Executor):
                 key = (self.group, names, number, t, j, landed and landed.name)
                 call = functools.partial(self._on_device, operations, number, t, j, landed)
                 (replayed if in_graph else at_once)(key, call)
-                for operation in operations:
-                    if operation.asynchronous is not None:
-                        operation.asynchronous.send(number)
-                        part.flying = operation
+                for operation in sending:
+                    assert operation.asynchronous is not None
+                    operation.asynchronous.staged(number)
+                    part.staged = operation
+                if number:
+                    self._send(number - 1)
+        with annotate.operation(annotate.PLAYING):
+            self._send(len(self.parts) - 1)
+
+    def _send(self, number: int) -> None:
+        """Starts a part that is staged, once the device has copied its inputs."""
+        part = self.parts[number]
+        if part.staged is not None and part.staged.asynchronous is not None:
+            part.staged.asynchronous.send(number)
+            part.flying, part.staged = part.staged, None
+
+    def _is_done(self, number: int) -> bool:
+        """Whether the host need not wait for a part."""
+        flying = self.parts[number].flying
+        return flying is None or flying.asynchronous is None or flying.asynchronous.is_done(number)
 
     def _on_device(
         self, operations: Sequence[Operation], number: int, t: int, j: int,

@@ -135,8 +135,14 @@ class AsyncOperation(Protocol):
     def stage(self, part: int, *read: Any) -> None:
         """Copies the operation's inputs to fixed memory of the host. Capturable."""
 
+    def staged(self, part: int) -> None:
+        """Notes that the device has been given all that `stage` does."""
+
     def send(self, part: int) -> None:
         """Starts a part once the device has copied its inputs; does not wait for the part."""
+
+    def is_done(self, part: int) -> bool:
+        """Whether `recv` would not wait."""
 
     def recv(self, part: int) -> None:
         """Waits until a part is done."""

@@ -147,7 +147,8 @@ class _AsyncWithFrames:
 
     def __init__(self, played: AsyncOperation, place: int):
         self.played, self.place, self.parts = played, place, played.parts
-        self.stage, self.send, self.recv = played.stage, played.send, played.recv
+        self.stage, self.staged, self.send = played.stage, played.staged, played.send
+        self.recv, self.is_done = played.recv, played.is_done
 
     def results(self, part: int) -> tuple[Any, ...]:
         """See AsyncOperation."""
