@@ -2,7 +2,7 @@
 
     python -m benchmarks.tools.instances --what serving a2c ppo --envs 1200 4800 19200
     python -m cule.train.mps -- torchrun --nproc-per-node 2 -m benchmarks.tools.instances --each 2
-    torchrun --nproc-per-node 8 -m benchmarks.tools.instances --each 2 --reduction multi-process
+    torchrun --nproc-per-node 8 -m benchmarks.tools.instances --each 2 --reduction hierarchical
 
 The question of GMI-DRL's figures 7 and 11 and its table 7. --each says how many of torchrun's
 processes share a GPU; the envs are divided among all of them. Serving is acting without learning;
@@ -66,8 +66,9 @@ def serving_fps(
 
 
 def fps_of(
-    what: str, game: str, envs: int, processes: ProcessGroup, options: argparse.Namespace
-) -> float:
+    what: str, game: str, envs: int, reduction: Strategy | None, processes: ProcessGroup,
+    options: argparse.Namespace,
+) -> float:  # fmt: skip
     """Frames a second, over all processes.
 
     Raises:
@@ -76,7 +77,7 @@ def fps_of(
     make, settings = ALGORITHMS[what]
     args = settings(
         game=game, num_envs=envs, layout=str(processes.layout), lag=options.lag,
-        device=options.device, reduction=options.reduction,
+        device=options.device, reduction=reduction,
     ).on(processes.device)  # fmt: skip
     if what == "ppo":
         each = envs * args.num_steps // processes.size // MINIBATCHES
@@ -97,17 +98,19 @@ def main() -> None:
     parser.add_argument("--what", nargs="+", choices=list(ALGORITHMS), default=list(ALGORITHMS))
     parser.add_argument("--envs", nargs="+", type=int, default=[1200, 4800, 19200])
     parser.add_argument("--each", type=int, default=1, help="processes on a GPU")
-    parser.add_argument("--reduction", choices=get_args(Strategy), help="table 7: the way")
+    parser.add_argument("--reduction", nargs="+", choices=get_args(Strategy), default=[None],
+                        help="table 7: the ways")  # fmt: skip
     parser.add_argument("--lag", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--device")
     options = parser.parse_args()
     processes = ProcessGroup.join(options.device, Layout.staggered(options.each))
-    for game, what, envs in itertools.product(options.games, options.what, options.envs):
+    cases = itertools.product(options.games, options.what, options.envs, options.reduction)
+    for game, what, envs, reduction in cases:
         row = {"game": game, "what": what, "num_envs": envs, "each": options.each,
-               "lag": options.lag, "reduction": options.reduction}  # fmt: skip
+               "lag": options.lag, "reduction": reduction}  # fmt: skip
         try:
-            row["fps"] = round(fps_of(what, game, envs, processes, options))
+            row["fps"] = round(fps_of(what, game, envs, reduction, processes, options))
         except (RuntimeError, ValueError) as problem:
             row["problem"] = str(problem).partition("\n")[0]
         if processes.rank == 0:
