@@ -197,10 +197,9 @@ class State:
         self._check_parts(targets, optional)
         if not trusted:
             self._check_contents(engine, env_ids)
-        if not engine.keeps_pooled:
-            del targets["pooled"]
-        if not engine.options.stack:
-            del targets["observations"]
+        for name, used in (("pooled", engine.keeps_pooled), ("observations", engine.options.stack)):
+            if not used:
+                del targets[name]
         targets |= optional
         parts = []
         for name, target in targets.items():

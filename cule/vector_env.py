@@ -102,7 +102,9 @@ class AtariEnv(VectorEnv):
         mode: the game's mode, one for all or one for each env; None: its default.
         difficulty: the difficulty switches, likewise; None: 0.
         obs_type: "image"; "ram", the console's 128 bytes; "objects" (`get_objects`); or several of
-            them, such as ("image", "ram"): then observations are a dict.
+            them, such as ("image", "ram"): then observations are a dict. Without "image" no images
+            are made, which is faster, and what is said of them (`img_height`, `img_width`,
+            `grayscale`, `stack_num`, `maxpool`) has to keep its default.
         sound_obs: observations are, as those of ale-py's single env, a dict of "image" (or RAM) and
             "sound": (num_envs, 512) uint8, the last frame's samples, 30,720 a second; 128 is
             silence. `get_sound` gives those of all frames of a step.

@@ -33,6 +33,10 @@ MAX_FRAMESKIP = _core.MAX_FRAMESKIP
 MAX_ENVS = 2**20
 # Each start state of a pool is emulated, which takes about a hundred frames and the no-ops.
 MAX_NOOPS, MAX_START_STATES = _core.MAX_NOOPS, _core.MAX_START_STATES
+# The keywords of images, with their defaults.
+OF_IMAGES = {
+    "img_height": 84, "img_width": 84, "grayscale": True, "stack_num": 4, "maxpool": True,
+}  # fmt: skip
 RENDER_MODES = ("human", "rgb_array", "rgb_array_list", "mosaic")
 
 Check = Callable[[str, Any], Any]
@@ -110,6 +114,7 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
         raise InvalidValue(
             f"expected maxpool to be at most frameskip={checked.frameskip}, got {checked.maxpool}"
         )
+    _check_images(checked)
     _check_batch_size(checked)
     if checked.num_players > 1:
         _check_several_players(checked)
@@ -121,6 +126,18 @@ def check(given: Mapping[str, Any]) -> SimpleNamespace:
     checked.mode = per_env("mode", given["mode"], count)
     checked.difficulty = per_env("difficulty", given["difficulty"], count)
     return checked
+
+
+def _check_images(checked: SimpleNamespace) -> None:
+    """Refuses what is said of images where observations have none."""
+    if "image" in parts_of(checked.obs_type):
+        return
+    for name, usual in OF_IMAGES.items():
+        if (got := getattr(checked, name)) != usual:
+            raise InvalidValue(
+                f"expected obs_type with 'image' for {name}={got!r}, got {checked.obs_type!r}, "
+                "which has no images"
+            )
 
 
 def _check_batch_size(checked: SimpleNamespace) -> None:

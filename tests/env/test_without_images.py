@@ -48,10 +48,22 @@ def test_envs_without_images_play_and_draw_what_others_do(
 ) -> None:
     options = {**options, "full_action_space": True}
     with_images = played("image", GAMES, device, 90, **options)
+    options.pop("maxpool", None)  # how many frames an image is made of
     without = played(obs_type, GAMES, device, 90, **options)
     for step, (expected, found) in enumerate(zip(with_images, without, strict=True)):
         for one, other in zip(expected, found, strict=True):
             assert torch.equal(one, other), step
+
+
+@pytest.mark.parametrize("obs_type", ["ram", "objects", ("ram", "objects")])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("img_height", 42), ("img_width", 42), ("grayscale", False), ("stack_num", 1),
+     ("maxpool", False), ("maxpool", 3)],
+)  # fmt: skip
+def test_what_is_said_of_images_needs_images(obs_type: Any, name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"expected obs_type with 'image' for {name}={value}, got"):
+        cule.AtariEnv("pong", 1, "cpu", obs_type=obs_type, **{name: value})
 
 
 def test_final_objects_are_those_of_envs_with_images(device: str) -> None:
