@@ -84,7 +84,8 @@ def main() -> None:
         for kind, fps, problem in zip(kinds, turns, problems, strict=True):
             row = {"commit": commit(), "date": now(), "mode": "cpu-envs", "what": what,
                    "system": kind.get("emulator", "cule"), "game": options.game, "num_envs": envs,
-                   "env_groups": kind.get("env_groups"), "rounds": [round(each) for each in fps],
+                   "env_groups": kind.get("env_groups"), "num_threads": threads,
+                   "rounds": [round(each) for each in fps],
                    "fps": round(statistics.median(fps)) if fps else None, "problem": problem,
                    **machine(processes.device, threads), "command": command_line()}  # fmt: skip
             print(json.dumps(row), flush=True)

@@ -87,7 +87,8 @@ EARLIER = source("three seconds, the day before", H200, "6b8f61e", num_envs=2400
                  frames=5568000, mode="training")  # fmt: skip
 SOURCES = (
     *OF_PAPER.values(), readme.ONE_THREAD, SEVERAL, pong.VTRACE, pong.SHORTEST,
-    pong.SEEDS, EARLIER, pong.SHORTER, pong.ON_FOUR, pong.APART, LONG, LONG_LATER, EVALUATED,
+    pong.SEEDS, pong.LONGER, pong.NEWEST, EARLIER, pong.SHORTER, pong.ON_FOUR, pong.APART, LONG,
+    LONG_LATER, EVALUATED,
     LARGE, PROFILES, OPTIONS,
 )  # fmt: skip
 SETTING = "a setting"
@@ -139,6 +140,8 @@ def of_shortest() -> Iterator[Said]:
           for bound in (min, max)),
     )  # fmt: skip
     yield pong.of_other_seeds()
+    yield pong.of_longer()
+    yield pong.of_newest()
     yield said(f"the scores were {three}", *EARLIER.values("score"))
     yield said(
         f"a training of {{:.1f}} million frames scored {three}",

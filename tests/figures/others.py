@@ -49,11 +49,6 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         ],
         NONE,
     ),
-    "docs/scaling.md": (
-        "0 1 2 3 4 8 64 120 600 1,024 4800 6379 8192 29500",
-        [],
-        NONE,
-    ),
     "docs/jax.md": (
         "0 1 4 8 10",
         [],

@@ -24,6 +24,8 @@ SOURCES = (
     atari57.MACHADO,
     pong.SHORTEST,
     pong.SEEDS,
+    pong.LONGER,
+    pong.NEWEST,
     pong.SHORTER,
     ppo.UNTRAINED,
     ppo.ON_CPU,
@@ -154,13 +156,15 @@ def of_trainings() -> Iterator[Said]:
     yield said(
         "scored {:.1f}, {:.1f} and {:.1f} on ale-py, seeds 0, 1 and 2, after {:.1f}, {:.1f} and "
         "{:.1f} seconds of training on one H200 and {:.1f} million frames. Starting took {:.0f} to "
-        "{:.0f} seconds more, and evaluating the agent {:.0f} to {:.0f}.",
+        "{:.0f} seconds more, and evaluating the agent {:.0f} to {:.0f};",
         *pong.SHORTEST.values("score"), *pong.SHORTEST.values("seconds"),
         pong.SHORTEST.rows[0]["frames"] / 1e6,
         *(bound(pong.SHORTEST.values(key)) for key in ("startup_seconds", "evaluation_seconds")
           for bound in (min, max)),
     )  # fmt: skip
     yield pong.of_other_seeds()
+    yield pong.of_longer()
+    yield pong.of_newest()
     yield said("the three scored {:.1f}, {:.1f} and {:.1f}", *pong.SHORTER.values("score"))
 
 
