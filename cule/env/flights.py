@@ -53,6 +53,7 @@ class Flights:
                 "expected an env with device='cpu' to step some of its envs, as a GPU steps all of "
                 f"them at once, got device {engine.device}"
             )
+        self._all = np.arange(engine.num_envs, dtype=np.int32)
         self._flying = np.zeros(engine.num_envs, bool)
         # The envs of each flight that is waited for as a whole.
         self._flights: dict[int, np.ndarray] = {}
@@ -89,8 +90,7 @@ class Flights:
     def _numbers(self, envs: Envs) -> np.ndarray:
         """(n,) int32; checks that none of them is in flight."""
         if isinstance(envs, slice):
-            ends = self._range(envs).indices(len(self._flying))
-            numbers = np.arange(*ends, dtype=np.int32)
+            numbers = np.ascontiguousarray(self._all[self._range(envs)])
         else:
             ids = env_ids_of(self._consoles, envs)
             numbers = ids.numpy().astype(np.int32)

@@ -83,6 +83,8 @@ class Inputs:
         target = self._engine.tensors[name]
         if rows is None:
             target.copy_(values)
+        elif isinstance(rows, slice):
+            target[rows].copy_(values)
         else:
             target[rows] = values.to(target.dtype)
 

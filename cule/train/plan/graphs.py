@@ -159,10 +159,13 @@ class _Replay:
         self._draws = True  # until it is known
 
     def __call__(self) -> None:
+        if not self._draws:
+            self.graph.replay()
+            return
         stream = torch.cuda.current_stream(self.device)
         number = stream.device_index
         last, generator = _last_draw.get(number), torch.cuda.default_generators[number]
-        if self._draws and last is not None and last[0] != stream:
+        if last is not None and last[0] != stream:
             stream.wait_event(last[1])
         offset = generator.get_offset()
         self.graph.replay()
