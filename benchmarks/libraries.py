@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -45,6 +46,8 @@ LIBRARIES = (
             "with_tianshou.py", slow=True),
     Library("rl_games", "rl_games", "PPO on a vector env; tensors stay on the device",
             "with_rl_games.py", slow=True),
+    Library("rejax", "rejax", "PPO in one compiled program, on the pure functions of "
+            "`cule.adapters.jax`", "with_rejax.py", slow=True),
     Library("Sample Factory", "sample_factory", "no: its newest release asks for gymnasium below "
             "1.0, cule for 1.1; with a newer one it takes several envs for one agent and fails"),
     Library("PufferLib 3", "pufferlib", "not tried: it is built on the user's machine, from files "
@@ -52,8 +55,6 @@ LIBRARIES = (
     Library("PufferLib 4", "pufferlib", "not tried: it is not on PyPI"),
     Library("Dopamine", "dopamine", "no: it cannot be imported without the package `baselines`, "
             "nor with the newest JAX"),
-    Library("rejax", "rejax", "not tried: it asks for envs whose whole state is a JAX value, and "
-            "maps a step over them inside `jax.jit`; cule's consoles are in memory of their own"),
     Library("Stoix", "stoix", "not tried: it is not on PyPI; its Anakin systems ask for what rejax "
             "asks for"),
 )  # fmt: skip
@@ -62,11 +63,17 @@ LIBRARIES = (
 MODULES = {library.name: library.module for library in LIBRARIES}
 
 
-def table() -> str:
-    """The table of docs/migrating.md."""
-    lines = ["| library | what is used, or why not | script |", "|---|---|---|"]
+def table(found: Mapping[str, tuple[str, str]]) -> str:
+    """The table of docs/migrating.md.
+
+    Args:
+        found: for each library with a script, its version and its frames a second.
+    """
+    lines = ["| library | version | FPS | what is used, or why not | script |",
+             "|---|---|---:|---|---|"]  # fmt: skip
     for library in LIBRARIES:
         path = f"../examples/with/{library.script}"
         link = "-" if library.script is None else f"[{library.script}]({path})"
-        lines.append(f"| {library.name} | {library.what} | {link} |")
+        version, fps = found.get(library.name, ("-", "-"))
+        lines.append(f"| {library.name} | {version} | {fps} | {library.what} | {link} |")
     return "".join(f"{line}\n" for line in lines)
