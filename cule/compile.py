@@ -185,7 +185,8 @@ def compiled(
     except BaseException:
         for process in multiprocessing.active_children():
             process.terminate()
-        processes.shutdown(wait=False, cancel_futures=True)
+        # Waits, as a thread that ends beside the interpreter may find its pipe closed.
+        processes.shutdown(cancel_futures=True)
         raise
 
 
