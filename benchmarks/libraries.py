@@ -55,8 +55,7 @@ LIBRARIES = (
     Library("PufferLib 4", "pufferlib", "not tried: it is not on PyPI"),
     Library("Dopamine", "dopamine", "no: it cannot be imported without the package `baselines`, "
             "nor with the newest JAX"),
-    Library("Stoix", "stoix", "not tried: it is not on PyPI; its Anakin systems ask for what rejax "
-            "asks for"),
+    Library("Stoix", "stoix", "not tried: it is not on PyPI"),
 )  # fmt: skip
 
 # The module of each library, by its name.

@@ -11,9 +11,22 @@ from tests.figures.results import ROOT, source
 PAGE = ROOT / "docs" / "migrating.md"
 FOUR = source("four systems on a CPU", "2026-11-22-four", "ceb3a00")
 SYSTEMS = ("cule", "ale-py", "EnvPool", "CuLE 0.1")
-SOURCES = (FOUR,)
-WRITTEN = {"libraries": lambda: libraries.table({})}
-NUMBERS = "0 1 2 3 4 5 12 30 32 60 84 104 160 210 320 4096 108,000"
+OTHERS = source("other libraries", "2026-11-30", "6311605", mode="conformance")
+SOURCES = (FOUR, OTHERS)
+
+
+def of_libraries() -> str:
+    """The table of libraries."""
+    assert {(row["num_envs"], row["steps"], row["game"]) for row in OTHERS.rows} == {
+        (8, 128, "pong")
+    }
+    return libraries.table(
+        {row["system"]: (row["version"], f"{row['fps']:,.0f}") for row in OTHERS.rows}
+    )
+
+
+WRITTEN = {"libraries": of_libraries}
+NUMBERS = "0 1 2 3 4 5 8 12 30 32 60 84 104 128 160 210 320 4096 108,000"
 COUNTED = "counted by python -m tests.peers"
 GIVEN = {
     "is several times faster; `reset_pool_size=0`": "no measurement",
