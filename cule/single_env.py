@@ -26,6 +26,7 @@ from cule.env.lineup import games_of_envs
 from cule.env.one_console import OneConsole
 from cule.env.outputs import Step
 from cule.env.rendering import FRAMES_PER_SECOND
+from cule.env.settings import OF_IMAGES
 from cule.env.spaces import with_sound
 from cule.errors import InvalidType, InvalidValue, shown
 from cule.facts.names import warn_of_other_meanings
@@ -41,10 +42,7 @@ _RESERVED = {
     "output": "it gives arrays",
     "autoreset_mode": "its user resets it",
 }
-_OF_IMAGES = dict.fromkeys(
-    ("img_height", "img_width", "grayscale", "stack_num", "maxpool"),
-    "obs_type 'rgb' and 'grayscale' are whole screens",
-)
+_OF_IMAGES = dict.fromkeys(OF_IMAGES, "obs_type 'rgb' and 'grayscale' are whole screens")
 # The keys of ale-py's env, for gymnasium.utils.play: one for each word in an action's name, in the
 # order of a combination.
 _KEYS = {"NOOP": "e", "UP": "w", "DOWN": "s", "LEFT": "a", "RIGHT": "d", "FIRE": " "}

@@ -18,6 +18,7 @@ from pettingzoo import ParallelEnv
 from cule import arguments
 from cule.env.keywords import refuse
 from cule.env.rendering import FRAMES_PER_SECOND
+from cule.env.settings import OF_IMAGES
 from cule.errors import InvalidType, InvalidValue, shown
 from cule.facts.pettingzoo_names import PETTINGZOO_NAMES
 from cule.vector_env import AtariEnv
@@ -32,8 +33,7 @@ _RESERVED = {
     "sound_obs": "its observations have no sound",
 }
 _OF_IMAGES = dict.fromkeys(
-    ("img_height", "img_width", "grayscale", "stack_num", "maxpool"),
-    "obs_type 'rgb_image', 'grayscale_image' and 'ram' have no preprocessing",
+    OF_IMAGES, "obs_type 'rgb_image', 'grayscale_image' and 'ram' have no preprocessing"
 )
 # What PettingZoo's envs do, which have no preprocessing.
 _AS_PETTINGZOO: dict[str, Any] = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
 import torch
 
 import cule
+from cule.env.settings import OF_IMAGES
 
 # The instruction limit cuts frames of the last two off, so that earlier frames show.
 GAMES = ("pong", "qbert", "turmoil", "video_chess", "othello")
@@ -64,6 +66,11 @@ def test_envs_without_images_play_and_draw_what_others_do(
 def test_what_is_said_of_images_needs_images(obs_type: Any, name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"expected obs_type with 'image' for {name}={value}, got"):
         cule.AtariEnv("pong", 1, "cpu", obs_type=obs_type, **{name: value})
+
+
+def test_keywords_of_images_have_their_defaults() -> None:
+    parameters = inspect.signature(cule.AtariEnv).parameters
+    assert {name: parameters[name].default for name in OF_IMAGES} == OF_IMAGES
 
 
 def test_final_objects_are_those_of_envs_with_images(device: str) -> None:
