@@ -121,12 +121,17 @@ def record_iterations(
 def check_cells(
     found: Sequence[Mapping[tuple[str, str], float]],
     planted: Sequence[Mapping[tuple[str, str], float]],
+    *,
+    part: float = 0.02,
+    least: float = 0.2e-3,
 ) -> int:
     """Checks that each cell of the median iteration is within two percent or 0.2 ms.
 
     Args:
         found: seconds by cell in each iteration, by the recording.
         planted: the same by the program's own clock.
+        part: by how much of itself a cell may differ.
+        least: seconds by which each may differ.
 
     Returns:
         How many cells there are.
@@ -138,5 +143,5 @@ def check_cells(
             of_iteration[cell] - ledger[cell]
             for of_iteration, ledger in zip(found, planted, strict=True)
         ]
-        assert abs(statistics.median(differences)) <= max(0.02 * wanted, 0.2e-3), cell
+        assert abs(statistics.median(differences)) <= max(part * wanted, least), cell
     return len(cells)
