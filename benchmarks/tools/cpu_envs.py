@@ -18,10 +18,9 @@ import json
 import statistics
 from typing import Any
 
-from benchmarks.tools.instances import ALGORITHMS, MINIBATCHES, serving_fps
+from benchmarks.tools.instances import ALGORITHMS, MINIBATCHES, measured_fps
 from cule.programs.results import command_line, commit, machine, now
 from cule.train.distributed.process_group import ProcessGroup
-from cule.train.tune import trial
 
 WHAT = ["serving", "ppo"]
 
@@ -36,21 +35,6 @@ def args_of(what: str, settings: dict[str, Any], processes: ProcessGroup) -> Any
         args = dataclasses.replace(args, minibatch_size=size, update_epochs=2)
     args.check(processes.size)
     return args
-
-
-def fps_of(what: str, args: Any, processes: ProcessGroup, seconds: float) -> float:
-    """Frames a second.
-
-    Raises:
-        ValueError: the settings do not work.
-    """
-    make = ALGORITHMS[what][0]
-    if what == "serving":
-        return serving_fps(make, args, processes, seconds)
-    found = trial.measure(make, args, {}, processes, seconds=seconds)
-    if found.problem:
-        raise ValueError(found.problem)
-    return found.fps
 
 
 def main() -> None:
@@ -78,7 +62,7 @@ def main() -> None:
                 settings = {"game": options.game, "num_envs": envs, "num_threads": threads, **kind}
                 try:
                     args = args_of(what, {**settings, "device": options.device}, processes)
-                    turns[number].append(fps_of(what, args, processes, options.seconds))
+                    turns[number].append(measured_fps(what, args, processes, options.seconds))
                 except (RuntimeError, ValueError) as problem:
                     problems[number] = str(problem).partition("\n")[0]
         for kind, fps, problem in zip(kinds, turns, problems, strict=True):

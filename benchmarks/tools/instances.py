@@ -65,17 +65,31 @@ def serving_fps(
         trainer.close()
 
 
-def fps_of(
-    what: str, game: str, envs: int, reduction: Strategy | None, processes: ProcessGroup,
-    options: argparse.Namespace,
-) -> float:  # fmt: skip
-    """Frames a second, over all processes.
+def measured_fps(what: str, args: Any, processes: ProcessGroup, seconds: float) -> float:
+    """Frames a second of a kind of work, over all processes.
 
     Raises:
         ValueError: the settings do not work.
     """
-    make, settings = ALGORITHMS[what]
-    args = settings(
+    make = ALGORITHMS[what][0]
+    if what == "serving":
+        return serving_fps(make, args, processes, seconds)
+    found = trial.measure(make, args, {}, processes, seconds=seconds)
+    if found.problem:
+        raise ValueError(found.problem)
+    return found.fps
+
+
+def fps_of(
+    what: str, game: str, envs: int, reduction: Strategy | None, processes: ProcessGroup,
+    options: argparse.Namespace,
+) -> float:  # fmt: skip
+    """Frames a second of a case.
+
+    Raises:
+        ValueError: the settings do not work.
+    """
+    args = ALGORITHMS[what][1](
         game=game, num_envs=envs, layout=str(processes.layout), lag=options.lag,
         device=options.device, reduction=reduction,
     ).on(processes.device)  # fmt: skip
@@ -83,12 +97,7 @@ def fps_of(
         each = envs * args.num_steps // processes.size // MINIBATCHES
         args = dataclasses.replace(args, minibatch_size=each)
     args.check(processes.size)
-    if what == "serving":
-        return serving_fps(make, args, processes, options.seconds)
-    found = trial.measure(make, args, {}, processes, seconds=options.seconds)
-    if found.problem:
-        raise ValueError(found.problem)
-    return found.fps
+    return measured_fps(what, args, processes, options.seconds)
 
 
 def main() -> None:

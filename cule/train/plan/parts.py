@@ -88,10 +88,8 @@ class Part(Executor):
         with annotate.operation("storage"):
             return self._arguments(operation, self.clock.t, self.clock.j, {})
 
-    def land(self, operation: Operation, number: int) -> None:
-        """Stores what an asynchronous operation has computed, at the part's time."""
-        assert operation.asynchronous is not None
-        values = operation.asynchronous.results(number)
+    def write(self, operation: Operation, values: object) -> None:
+        """Stores an operation's results at the part's time."""
         with annotate.operation("storage"):
             self._write(operation, values, self.clock.t, self.clock.j, {})
 
@@ -161,7 +159,7 @@ class AsyncExecutor(Executor):
         """
         names = tuple(operation.name for operation in operations)
         in_graph = all(o.captured for o in operations if o.asynchronous is None)
-        sending = [o for o in operations if o.asynchronous is not None]
+        sent = next((o for o in operations if o.asynchronous is not None), None)
         for number, part in enumerate(self.parts):
             with annotate.operation(annotate.PLAYING):
                 if number and not self._is_done(number):
@@ -174,10 +172,9 @@ class AsyncExecutor(Executor):
                 key = (self.group, names, number, t, j, landed and landed.name)
                 call = functools.partial(self._on_device, operations, number, t, j, landed)
                 (replayed if in_graph else at_once)(key, call)
-                for operation in sending:
-                    assert operation.asynchronous is not None
-                    operation.asynchronous.staged(number)
-                    part.staged = operation
+                if sent is not None:
+                    self.asynchronous.staged(number)
+                    part.staged = sent
                 if number:
                     self._send(number - 1)
         with annotate.operation(annotate.PLAYING):
@@ -186,14 +183,13 @@ class AsyncExecutor(Executor):
     def _send(self, number: int) -> None:
         """Starts a part that is staged, once the device has copied its inputs."""
         part = self.parts[number]
-        if part.staged is not None and part.staged.asynchronous is not None:
-            part.staged.asynchronous.send(number)
+        if part.staged is not None:
+            self.asynchronous.send(number)
             part.flying, part.staged = part.staged, None
 
     def _is_done(self, number: int) -> bool:
         """Whether the host need not wait for a part."""
-        flying = self.parts[number].flying
-        return flying is None or flying.asynchronous is None or flying.asynchronous.is_done(number)
+        return self.parts[number].flying is None or self.asynchronous.is_done(number)
 
     def _on_device(
         self, operations: Sequence[Operation], number: int, t: int, j: int,
@@ -202,13 +198,13 @@ class AsyncExecutor(Executor):
         """Does a part's work on the device that comes before that of the host's threads."""
         part = self.parts[number]
         if landed is not None:
-            part.land(landed, number)
+            self._land(landed, number)
         part.clock.move(t, j)
         for operation in operations:
             if operation.asynchronous is None:
                 part.call(operation)
             else:
-                operation.asynchronous.stage(number, *part.read(operation))
+                self.asynchronous.stage(number, *part.read(operation))
 
     def _land_all(self, replayed: Replayed) -> None:
         for number in range(len(self.parts)):
@@ -219,13 +215,17 @@ class AsyncExecutor(Executor):
         """Waits for a part that is in flight, and returns its operation; None: none is."""
         part = self.parts[number]
         operation, part.flying = part.flying, None
-        if operation is not None and operation.asynchronous is not None:
+        if operation is not None:
             with annotate.operation(annotate.name_of(operation)):
-                operation.asynchronous.recv(number)
+                self.asynchronous.recv(number)
         return operation
 
-    def _store(self, number: int, landed: Operation | None, replayed: Replayed) -> None:
+    def _land(self, landed: Operation, number: int) -> None:
         """Stores the results of a part that has landed."""
+        self.parts[number].write(landed, self.asynchronous.results(number))
+
+    def _store(self, number: int, landed: Operation | None, replayed: Replayed) -> None:
+        """Stores the results of a part, if it has landed, in a piece of its own."""
         if landed is not None:
             key = (self.group, landed.name, number, "landing")
-            replayed(key, functools.partial(self.parts[number].land, landed, number))
+            replayed(key, functools.partial(self._land, landed, number))
