@@ -141,8 +141,12 @@ def _has_memory(tensor: torch.Tensor) -> bool:
     """Whether its values are in memory, as strides say."""
     if tensor.is_nested or tensor.layout != torch.strided:
         return False
-    steps = zip(tensor.shape, tensor.stride(), strict=True)
-    last = tensor.storage_offset() + sum((size - 1) * stride for size, stride in steps)
+    if tensor.is_contiguous():
+        span = tensor.numel() - 1
+    else:
+        steps = zip(tensor.shape, tensor.stride(), strict=True)
+        span = sum((size - 1) * stride for size, stride in steps)
+    last = tensor.storage_offset() + span
     try:
         storage = tensor.untyped_storage()
     except NotImplementedError:  # as of a tensor under torch.func.vmap

@@ -7,13 +7,14 @@
 //   hear           makes the sound of the step's frames, if it is asked for (hear.h)
 //   prepare        saves what drawing would lose, and stores the TIA's new state (prepare.h)
 //   draw           draws the frames that are seen; finds the collisions in all others (draw.h)
-//   see            finds the objects of the step's last two frames, if they are asked for (see.h)
+//   see            finds the boxes of the step's last two frames, if objects are asked for (see.h)
+//   list           lists the objects of the step, or of an episode that began instead of it
 //   observe        makes the observation of the step, or of an episode that began instead of it, if
 //                  observations show frames (observe/)
 //   keep_final     copies the observation with which an episode ended
 //   restart        starts an episode for each env that is to be reset (reset.h)
 //   observe_start  makes its first observation
-//   see_start      lists the objects that it shows
+//   list_start     lists the objects that it shows
 //   choose         in a reset: chooses the envs that are to be reset (reset.h)
 #pragma once
 
@@ -30,15 +31,13 @@ inline void run_step(const Batch& batch, Phases&& phases) {
   phases.draw();
   if (sees(batch)) phases.see();
   // In this mode an env whose episode has ended is reset instead of its next step: it did not play.
-  if (batch.options.autoreset == AutoresetMode::kNextStep) {
-    phases.restart();
-    if (sees(batch)) phases.see_start();
-  }
+  if (batch.options.autoreset == AutoresetMode::kNextStep) phases.restart();
+  if (sees(batch)) phases.list();
   if (shows_frames(batch)) phases.observe();
   if (batch.options.autoreset == AutoresetMode::kSameStep) {
     phases.keep_final();
     phases.restart();
-    if (sees(batch)) phases.see_start();
+    if (sees(batch)) phases.list_start();
     if (shows_frames(batch)) phases.observe_start();
   }
 }
@@ -47,7 +46,7 @@ template <class Phases>
 inline void run_reset(const Batch& batch, Phases&& phases) {
   phases.choose();
   phases.restart();
-  if (sees(batch)) phases.see_start();
+  if (sees(batch)) phases.list_start();
   if (shows_frames(batch)) phases.observe_start();
 }
 

@@ -47,6 +47,12 @@ def on_device(name: str, values: Any, device: torch.device) -> torch.Tensor:
     return torch.from_numpy(np.array(array(name, values), order="C")).to(device)
 
 
+def _unsigned(tensor: torch.Tensor) -> np.ndarray:
+    """Integers on the CPU as numbers without a sign, in the same memory."""
+    values = tensor.numpy()
+    return values.view(f"u{values.itemsize}")
+
+
 def check_numbers(
     name: str, values: Any, shape: tuple[int, ...], bound: int, device: torch.device
 ) -> torch.Tensor:
@@ -65,7 +71,8 @@ def check_numbers(
         tensor = tensor.long()
     if tuple(tensor.shape) != shape:
         raise InvalidValue(f"expected {name} to have shape {shape}, got {tuple(tensor.shape)}")
-    if device.type == "cpu" and (int(tensor.min()) < 0 or int(tensor.max()) >= bound):
+    # As numbers without a sign negative ones are the largest.
+    if device.type == "cpu" and _unsigned(tensor).max() >= bound:
         raise InvalidValue(
             f"expected {name} from 0 to {bound - 1}, got values from {int(tensor.min())} to "
             f"{int(tensor.max())}"

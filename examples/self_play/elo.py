@@ -10,6 +10,7 @@ the rewards of each player. ratings.py says how ratings follow.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import json
 import sys
@@ -41,6 +42,7 @@ from examples.self_play.train import PLAYERS, SelfPlay, make_env
 # What checkpoints have to have in common.
 GAME = ("game", "game_mode", "full_action_space", "sticky")
 RANDOM = "random"
+MOST_ENVS = 4096  # that play at the same time
 # Of a player's observations, the logarithms of the probabilities of its actions.
 Scores = Callable[[torch.Tensor, int], torch.Tensor]
 
@@ -52,7 +54,7 @@ class Args:
     runs: tyro.conf.Positional[tuple[Path, ...]]
     """run folders, of which all checkpoints play that they have, or files of checkpoints"""
     episodes: int = 16
-    """episodes of each pair with each as the first player, all played at the same time"""
+    """episodes of each pair with each as the first player; all pairs play at the same time"""
     max_frames: int = 18_000
     """frames after which an episode ends, and whoever has more points has won"""
     seed: int = 1_000_000
@@ -66,7 +68,7 @@ class Args:
     results: Path | None = None
     """file to which a row of each policy is appended, as a JSON line"""
     progress: bool = True
-    """show a progress bar"""
+    """show how many steps have been played"""
 
 
 @dataclass(frozen=True)
@@ -118,56 +120,82 @@ def random_player(num_actions: int) -> Player:
     return Player(RANDOM, scores)
 
 
-def play(env: Any, first: Player, second: Player, seed: int) -> np.ndarray:
-    """Plays an episode of each env.
+def play(
+    env: Any, pairs: Sequence[tuple[Player, Player]], seed: int, *, progress: bool = False
+) -> np.ndarray:
+    """Plays episodes of all pairs at the same time.
 
     Args:
-        env: envs of two players, as make_env makes them.
-        first: the policy that plays the first player.
-        second: the policy that plays the second one.
+        env: envs of two players, as make_env makes them; each pair has as many as another.
+        pairs: the policies that play the first and the second player.
         seed: of the envs and the actions.
+        progress: show how many steps have been played.
 
     Returns:
-        (num_envs, 2) int64: the points of each player, of unclipped rewards.
+        (pairs, episodes of each, 2) int64: the points of each player, of unclipped rewards.
     """
+    episodes = env.num_envs // len(pairs)
+    # For each policy and side the envs that it plays, and of all envs those whose episode goes on.
+    sides = [(one, player) for player in range(len(PLAYERS)) for one in _members(pairs)]
+    plays = np.array([[pair[player] is one for pair in pairs] for one, player in sides])
+    plays, going = plays.repeat(episodes, axis=1), np.zeros(env.num_envs, bool)
     generator = torch.Generator(env.device).manual_seed(seed)
     observations, _ = env.reset(seed=seed)
     points = torch.zeros(env.num_envs, len(PLAYERS), dtype=torch.int64, device=env.device)
     playing = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
     actions = torch.zeros_like(points)
-    while (rows := playing.nonzero().squeeze(1)).numel():
-        for player, policy in enumerate((first, second)):
-            scores = policy.scores(observations[rows], player)
-            actions[rows, player] = sample(scores, generator)
+    steps = tqdm(desc="steps", disable=not progress)
+    while (now := playing.cpu().numpy()).any():
+        steps.update()
+        if (now != going).any():
+            going = now
+            rows = [torch.from_numpy((one & going).nonzero()[0]).to(env.device) for one in plays]
+        for (policy, player), own in zip(sides, rows, strict=True):
+            if len(own):
+                scores = policy.scores(observations[own], player)
+                actions[own, player] = sample(scores, generator)
         observations, _, terminated, truncated, infos = env.step(actions)
         points += infos["raw_reward"] * playing.unsqueeze(1)
-        playing &= ~(terminated | truncated)
-    return points.cpu().numpy()
+        playing = playing & ~(terminated | truncated)
+    steps.close()
+    return points.cpu().numpy().reshape(len(pairs), episodes, len(PLAYERS))
+
+
+def _members(pairs: Sequence[tuple[Player, Player]]) -> list[Player]:
+    """The players of some pairs, each once."""
+    return list({id(one): one for pair in pairs for one in pair}.values())
 
 
 def results_of(
-    players: list[Player], env: Any, seed: int, *, progress: bool = False
-) -> list[dict[str, Any]]:
+    players: list[Player], make: Callable[[int], Any], episodes: int, seed: int, *,
+    progress: bool = False,
+) -> list[dict[str, Any]]:  # fmt: skip
     """Plays all pairs on both sides.
 
     Args:
         players: the policies.
-        env: envs, of which each plays an episode of each pair.
+        make: makes so many envs.
+        episodes: of each pair and side.
         seed: of the first env of the first pair; each pair has others.
-        progress: show a bar.
+        progress: show how many steps have been played.
 
     Returns:
         For each pair and side the names of the `first` and the `second` player, and of the first
         one the `wins`, `draws` and `losses`, and the mean `margin` in points.
     """
     results, pairs = [], [*itertools.permutations(players, 2)]
-    for number, (first, second) in enumerate(tqdm(pairs, "pairs", disable=not progress)):
-        margin = np.subtract(*play(env, first, second, seed + number * env.num_envs).T)
-        counts = {
-            "wins": int((margin > 0).sum()), "draws": int((margin == 0).sum()),
-            "losses": int((margin < 0).sum()), "margin": float(margin.mean()),
-        }  # fmt: skip
-        results.append({"first": first.name, "second": second.name, **counts})
+    at_once = max(1, MOST_ENVS // episodes)
+    for begin in range(0, len(pairs), at_once):
+        some = pairs[begin : begin + at_once]
+        with closing(make(len(some) * episodes)) as env:
+            points = play(env, some, seed + begin * episodes, progress=progress)
+        for (first, second), own in zip(some, points, strict=True):
+            margin = np.subtract(*own.T)
+            counts = {
+                "wins": int((margin > 0).sum()), "draws": int((margin == 0).sum()),
+                "losses": int((margin < 0).sum()), "margin": float(margin.mean()),
+            }  # fmt: skip
+            results.append({"first": first.name, "second": second.name, **counts})
     return results
 
 
@@ -279,9 +307,9 @@ def rated_runs(args: Args) -> dict[str, Any]:
     settings = dataclasses.replace(
         algorithm.args, num_threads=args.num_threads, max_episode_frames=args.max_frames
     )
-    env = make_env(settings, args.episodes, device, stack_num=STACK)
-    with closing(env), torch.no_grad():
-        results = results_of(players, env, args.seed, progress=args.progress)
+    make = functools.partial(make_env, settings, device=device, stack_num=STACK)
+    with torch.no_grad():
+        results = results_of(players, make, args.episodes, args.seed, progress=args.progress)
     game = {name: getattr(settings, name) for name in GAME} | {"episodes": args.episodes}
     rated = game | rate([player.name for player in players], results)
     if args.results is not None:

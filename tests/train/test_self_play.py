@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import types
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -238,11 +239,11 @@ def pressing(name, action):
 def test_who_has_more_points_wins_on_either_side():
     """Who does not serve loses a point every two seconds, and so the episode."""
     args = TrainArgs(**SMALL | {"max_episode_frames": 900})
-    env = make_env(args, 3, CPU, stack_num=4)
+    make = functools.partial(make_env, args, device=CPU, stack_num=4)
     idle, serves = pressing("idle", 0), pressing("serves", 1)
-    points = [elo.play(env, *pair, seed=1) for pair in ((serves, idle), (idle, serves))]
-    results = elo.results_of([serves, idle], env, seed=1)
-    env.close()
+    with closing(make(6)) as env:
+        points = elo.play(env, [(serves, idle), (idle, serves)], seed=1)
+    results = elo.results_of([serves, idle], make, 3, seed=1)
     margins = [np.subtract(*one.T) for one in points]
     assert (margins[0] > 0).all() and (margins[1] < 0).all()
     counts = [(one["wins"], one["draws"], one["losses"]) for one in results]

@@ -78,8 +78,9 @@ struct EnvPhases {
     store_step_end(batch, env, workspace.trail.starts);
   }
   void draw() const { draw_env(batch, env, recording()); }
-  void see() const { list_objects(batch, env, OneLane{}); }  // drawing has found the boxes
-  void see_start() const {
+  void see() const {}  // drawing has found the boxes
+  void list() const { list_objects(batch, env, OneLane{}); }
+  void list_start() const {
     if (trace().restart != Restart::kNone) list_objects(batch, env, OneLane{});
   }
   void observe() const {

@@ -166,14 +166,29 @@ class ThreadPool {
     const int count = indices.count;
     auto flight = std::make_shared<Flight>(std::move(indices), std::move(work), threads_,
                                            with_caller, landing);
+    int threads = 0;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (count) waiting_.push_back(flight);
       left_ += count;
+      if (!with_caller) to_wake_ = std::min(threads_, to_wake_ + count);
+      threads = take_to_wake(1);
     }
-    if (count == 1) wake_.notify_one();
-    else wake_.notify_all();
+    if (with_caller) wake_.notify_all();
+    else wake(threads);
     return flight;
+  }
+
+  // With the mutex locked: how many threads the caller is to wake, at most so many. Waking a thread
+  // takes microseconds. So whoever starts a flight wakes one, and each that is woken wakes two.
+  int take_to_wake(int most) {
+    const int threads = std::min({most, to_wake_, sleeping_});
+    to_wake_ -= threads;
+    return threads;
+  }
+
+  void wake(int threads) {
+    for (int i = 0; i < threads; ++i) wake_.notify_one();
   }
 
   // Works on a flight until nobody has to take an index any more.
@@ -192,6 +207,7 @@ class ThreadPool {
     const auto at = std::find_if(waiting_.begin(), waiting_.end(),
                                  [&](const auto& one) { return one.get() == &flight; });
     if (at != waiting_.end()) waiting_.erase(at);
+    if (waiting_.empty()) to_wake_ = 0;
     count_off(flight, done);
   }
 
@@ -233,11 +249,16 @@ class ThreadPool {
   void serve(int thread, bool stands_in) {
     for (;;) {
       std::shared_ptr<Flight> flight;
+      int threads = 0;
       {
         std::unique_lock<std::mutex> lock(mutex_);
+        ++sleeping_;
         wake_.wait(lock, [&] { return closing_ || (flight = next_for(stands_in)) != nullptr; });
+        --sleeping_;
         if (closing_) return;
+        threads = take_to_wake(2);
       }
+      wake(threads);
       take_part(*flight, thread);
     }
   }
@@ -252,6 +273,8 @@ class ThreadPool {
   std::deque<int> landed_;                       // singly, and not taken yet
   std::exception_ptr failure_;                   // of a flight that lands singly
   int left_ = 0;                                 // indices whose work is not done
+  int sleeping_ = 0;                             // workers that wait for a flight
+  int to_wake_ = 0;                              // of those, how many flights could still use
   bool closing_ = false;
 };
 

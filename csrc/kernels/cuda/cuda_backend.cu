@@ -67,6 +67,7 @@ class CudaBackend final : public Backend {
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device_),
           "cudaDeviceGetAttribute");
     side_stream_.create();
+    boxes_stream_.create();
   }
   ~CudaBackend() override { release(); }
 
@@ -162,6 +163,7 @@ class CudaBackend final : public Backend {
     if (cudaGetDevice(&before) != cudaSuccess) return;
     if (cudaSetDevice(device_) == cudaSuccess) {
       side_stream_.destroy();
+      boxes_stream_.destroy();
       for (const CUmodule module : modules_) driver().unload_module(module);
     }
     cudaSetDevice(before);
@@ -272,6 +274,9 @@ class CudaBackend final : public Backend {
     void play() {
       return_spares(batch, stream);
       backend.play_frames(batch, stream);
+      // Nothing that follows on `stream` writes what boxes are found from.
+      if (sees(batch))
+        backend.boxes_stream_.fork(stream, [&](cudaStream_t other) { find_boxes_on(other); });
       pooling = pools_frames(batch.options);
       if (!pooling) return;
       backend.side_stream_.fork(stream, [&](cudaStream_t other) {
@@ -291,16 +296,9 @@ class CudaBackend final : public Backend {
       const dim3 blocks(blocks_for(batch.num_envs, kThreads), kSegments, batch.options.frameskip);
       start(segments, blocks, kThreads, 0, stream, batch);
     }
-    void see() const {
-      const dim3 pieces(blocks_for(batch.num_envs, kThreads), kSegments, kSeenFrames);
-      start(find_runs, pieces, kThreads, 0, stream, batch);
-      const int frames = kSeenFrames * batch.num_envs;
-      start(find_boxes, pieces, kThreads, 0, stream, batch);
-      start(join_boxes, blocks_for(frames, kThreads / kWarp), kThreads, 0, stream, batch);
-      start(find_boxes_again, blocks_for(frames, kWarp), kWarp, 0, stream, batch);
-      list_objects_of(false);
-    }
-    void see_start() const { list_objects_of(true); }
+    void see() const { backend.boxes_stream_.join(stream); }
+    void list() const { list_objects_of(false); }
+    void list_start() const { list_objects_of(true); }
     void observe() const { observe_all(false); }
     void keep_final() {
       join_pooled();
@@ -324,6 +322,14 @@ class CudaBackend final : public Backend {
     }
     void observe_start() const { observe_all(true); }
 
+    void find_boxes_on(cudaStream_t other) const {
+      const dim3 pieces(blocks_for(batch.num_envs, kThreads), kSegments, kSeenFrames);
+      start(find_runs, pieces, kThreads, 0, other, batch);
+      const int frames = kSeenFrames * batch.num_envs;
+      start(find_boxes, pieces, kThreads, 0, other, batch);
+      start(join_boxes, blocks_for(frames, kThreads / kWarp), kThreads, 0, other, batch);
+      start(find_boxes_again, blocks_for(frames, kWarp), kWarp, 0, other, batch);
+    }
     void list_objects_of(bool only_starts) const {
       const int blocks = blocks_for(batch.num_envs, kThreads / kWarp);
       start(list_all_objects, blocks, kThreads, 0, stream, batch, only_starts);
@@ -342,7 +348,7 @@ class CudaBackend final : public Backend {
   };
 
   int device_, processors_ = 0;
-  SideStream side_stream_;
+  SideStream side_stream_, boxes_stream_;
   int reserved_;  // multiprocessors that only `play` uses; 0: it shares all of them
   std::optional<bool> ordered_;  // whether envs that are alike are together; else PlayChoice says
   std::vector<CUmodule> modules_;  // every one that was loaded: graphs may launch their kernels
