@@ -71,7 +71,7 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
         NONE,
     ),
     "design/architecture.md": (
-        "1 2 3 4 5 6 7 128 2600 6507 60,000",
+        "1 2 3 4 5 6 7 8 128 2600 6507 60,000",
         ["its half, and", "its 128 bytes"],
         NONE,
     ),
