@@ -11,7 +11,7 @@ import pytest
 # The ways to play (kernels/cuda/play_launch.cuh).
 FEW, MORE = WAYS = range(2)
 # As in PlayChoice.
-FIRST, TRIES, LONGEST = 64, 6, 4096
+FIRST, TRIES, LONGEST = 64, 24, 4096
 # Milliseconds of each way.
 FEW_FASTEST, MORE_FASTEST = (1.0, 1.5), (3.0, 2.0)
 
@@ -74,11 +74,19 @@ def test_fastest_way_is_taken(times: tuple[float, ...], fastest: int, choice: Ch
     assert choice.steps(50, times) == [fastest] * 50
 
 
-@pytest.mark.parametrize(("time", "is_taken"), [(0.98, False), (0.95, True)])
+@pytest.mark.parametrize(("time", "is_taken"), [(0.985, False), (0.95, True)])
 def test_small_differences_do_not_count(time: float, is_taken: bool, choice: Choice) -> None:
     times = (1.0, time)
     choice.steps(FIRST + TRIES - 1, times)
     assert choice.step(times) == (MORE if is_taken else FEW)
+
+
+def test_a_single_step_does_not_decide(choice: Choice) -> None:
+    """A step in which nobody has much to do says nothing of the others."""
+    choice.steps(FIRST - 1, FEW_FASTEST)
+    assert choice.steps(2, (1.0, 0.1)) == [*WAYS]
+    choice.steps(TRIES - 2, FEW_FASTEST)
+    assert choice.step(FEW_FASTEST) == FEW
 
 
 def test_ways_are_tried_again_as_games_go_on(choice: Choice) -> None:

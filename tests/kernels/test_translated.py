@@ -115,7 +115,7 @@ def test_all_ways_of_playing_give_the_same(
 ) -> None:  # fmt: skip
     """There are enough steps to try each way (kernels/cuda/play_choice.cuh)."""
     monkeypatch.setattr("cule.translation.blocks.MAX_AT_FIRST", FEW)
-    compare("pong", num_envs, True, False, library, folder, 80, multiprocessors, frameskip=1)
+    compare("pong", num_envs, True, False, library, folder, 100, multiprocessors, frameskip=1)
 
 
 @pytest.mark.slow
