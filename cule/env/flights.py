@@ -14,7 +14,7 @@ from cule.env.consoles import HasConsoles
 from cule.env.guard import changes, reads
 from cule.env.outputs import Step, for_each
 from cule.env.states import env_ids_of
-from cule.errors import InvalidValue, shown
+from cule.errors import InvalidType, InvalidValue, shown
 
 # The engine's tensors that the results of a step are views of.
 RESULTS = (
@@ -98,6 +98,15 @@ class Flights:
                 raise InvalidValue(f"expected each env once, got {shown(numbers.tolist())}")
         if not len(numbers):
             raise InvalidValue("expected the number of at least one env, got none")
+        self.check_landed(numbers)
+        return numbers
+
+    def check_landed(self, numbers: np.ndarray) -> None:
+        """Checks that none of these envs is in flight.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: one of them is.
+        """
         if self._flying[numbers].any():
             late = numbers[self._flying[numbers]].tolist()
             raise error.AlreadyPendingCallError(
@@ -105,7 +114,6 @@ class Flights:
                 "received before",
                 "step",
             )
-        return numbers
 
     def _start(
         self, numbers: np.ndarray, resets: bool, seeds: np.ndarray | None, singly: bool
@@ -242,6 +250,10 @@ class Flights:
         self._flights.clear()
         self._flying[:] = False
 
+    def together(self, envs: slice, actions: torch.Tensor) -> Together:
+        """Some envs whose steps all have their actions in the same memory; see Together."""
+        return Together(self, envs, actions)
+
     @reads
     def results(self, rows: torch.Tensor | slice) -> Step:
         """The newest results of envs that are not in flight, as AtariEnv.step returns them.
@@ -276,3 +288,34 @@ class Flights:
             for_each(of, outputs.observations), of(tensors["rewards"]), of(outputs.terminated),
             of(outputs.truncated), infos,
         )  # fmt: skip
+
+
+class Together:
+    """Some envs that take their steps together, with actions in the same memory each time.
+
+    What is the same in each step is found once, which saves the host 40 us a step.
+
+    Args:
+        flights: those of their AtariEnv.
+        envs: which envs.
+        actions: an action for each of them, int64, as in AtariEnv.step; written before a step.
+
+    Raises:
+        gymnasium.error.AlreadyPendingCallError, TypeError, ValueError: as Flights.step.
+    """
+
+    def __init__(self, flights: Flights, envs: slice, actions: torch.Tensor):
+        self._flights, self._consoles, self._guard = flights, flights._consoles, flights._guard
+        self._numbers = flights._numbers(envs)
+        if actions.dtype != torch.int64:
+            raise InvalidType(f"expected actions of int64, got {actions.dtype}")
+        self._set_actions = self._consoles.inputs.setter(envs, len(self._numbers), actions)
+
+    @changes
+    def step(self) -> int:
+        """Starts a step, and returns its flight, as Flights.step."""
+        self._consoles.check_open("step")
+        self._consoles.check_started("step")
+        self._flights.check_landed(self._numbers)
+        self._set_actions()
+        return self._flights._start(self._numbers, False, None, False)

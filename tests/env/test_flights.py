@@ -63,6 +63,71 @@ def test_groups_in_flight_play_as_all_together(groups: int, num_threads: int) ->
     assert torch.equal(flights.env.get_ram(), together.get_ram())
 
 
+def test_envs_that_step_together_play_as_any_others() -> None:
+    """Actions are read from the same memory in each step, and checked in each."""
+    together, flights = pair(10, num_threads=2)
+    actions = np.random.default_rng(0).integers(4, size=(40, 10))
+    expected = played(together, actions)
+    parts = [slice(0, 4), slice(4, 10)]
+    memory = [torch.zeros(part.stop - part.start, dtype=torch.int64) for part in parts]
+    groups = [*map(flights.together, parts, memory)]
+    for step in range(40):
+        flying = []
+        for part, given, group in zip(parts, memory, groups, strict=True):
+            given.copy_(torch.from_numpy(actions[step, part]))
+            flying.append(group.step())
+        for part, flight in zip(parts, flying, strict=True):
+            flights.wait(flight)
+            assert equal(rows_of(flights, part), expected[step], part)
+    assert torch.equal(flights.env.get_ram(), together.get_ram())
+    for wrong in (18, -1):
+        memory[0][2] = wrong
+        with pytest.raises(ValueError, match=f"expected actions from 0 to 17, got .* {wrong}"):
+            groups[0].step()
+    memory[0][2] = 0
+    flight = groups[0].step()
+    with pytest.raises(error.AlreadyPendingCallError, match="expected envs that are not in flight"):
+        groups[0].step()
+    flights.wait(flight)
+    flights.env.close()
+    with pytest.raises(error.ClosedEnvironmentError):
+        groups[0].step()
+
+
+def test_what_cannot_step_together_is_refused() -> None:
+    _, flights = pair(4)
+    for memory, problem in (
+        (torch.zeros(2, dtype=torch.int32), TypeError),
+        (torch.zeros(3, dtype=torch.int64), ValueError),
+        (torch.full((2,), 99), ValueError),
+    ):
+        with pytest.raises(problem, match="expected actions"):
+            flights.together(slice(0, 2), memory)
+    with pytest.raises(ValueError, match="at least one env"):
+        flights.together(slice(2, 2), torch.zeros(0, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("options", [{"continuous": True}, {"num_players": 2}])
+def test_actions_of_other_shapes_step_together(options: dict[str, Any]) -> None:
+    """Of two players each has an action; a vector is no number, and is refused."""
+    together, apart = (cule.AtariEnv("pong", 4, "cpu", **options) for _ in range(2))
+    for env in (together, apart):
+        env.reset(seed=0)
+    flights = Flights(apart)
+    if "continuous" in options:
+        with pytest.raises((TypeError, ValueError), match="expected actions"):
+            flights.together(slice(0, 4), torch.zeros(4, dtype=torch.int64))
+        return
+    memory = torch.zeros(4, 2, dtype=torch.int64)
+    group = flights.together(slice(0, 4), memory)
+    for step in range(30):
+        memory[:, 0], memory[:, 1] = step % 6, 5 - step % 6
+        rewards = together.step(memory)[1]
+        flights.wait(group.step())
+        assert torch.equal(flights.results(slice(0, 4))[1], rewards)
+    assert torch.equal(apart.get_ram(), together.get_ram())
+
+
 def test_a_flight_is_done_once_its_envs_have_played() -> None:
     _, flights = pair(4, num_threads=1)
     # One thread plays the second flight after the first.

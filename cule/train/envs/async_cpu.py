@@ -58,6 +58,7 @@ class AsyncCpuEnvs:
         # Of several players each has an action, and a reward besides.
         each = self._here[0]["rewards"].shape[1:]
         self._actions = [torch.zeros(n, *each, dtype=torch.int64, pin_memory=on_gpu) for n in sizes]
+        self._together = [*map(self.flights.together, self.parts, self._actions)]
         # On a GPU: since when a part's actions are there. A host that waits leaves its CPU to envs.
         self._copied = [torch.cuda.Event(blocking=True) for _ in sizes if on_gpu]
 
@@ -80,7 +81,7 @@ class AsyncCpuEnvs:
         """See AsyncOperation."""
         if self._copied:
             self._copied[part].synchronize()
-        self._numbers[part] = self.flights.step(self.parts[part], self._actions[part])
+        self._numbers[part] = self._together[part].step()
 
     def is_done(self, part: int) -> bool:
         """See AsyncOperation."""
