@@ -28,7 +28,7 @@ NEWEST = source(
     "Pong in three seconds, a later version", "2026-11-30-h200", "558f9f9", frames=5568000, **_NEWER
 )
 LONGER = source(
-    "a third longer", "2026-11-30-h200", "6a4cd9c 558f9f9", frames=7430400, **_NEWER
+    "a third longer", "2026-11-30-h200", "6a4cd9c 558f9f9 941b99f", frames=7430400, **_NEWER
 )  # fmt: skip
 VTRACE = source("Pong, A2C+V-trace", "2026-11-25-h100", "b82d304", algorithm="A2C+V-trace", **TO_18)
 PPO = source("Pong, PPO", "2026-11-25-h100", "b82d304", algorithm="PPO", **TO_18)
@@ -50,7 +50,7 @@ def of_other_seeds() -> Said:
 
 def of_longer() -> Said:
     """What a third more frames bring; seeds 0 to 2 had a GPU to themselves."""
-    assert sorted(LONGER.values("seed")) == list(range(15))
+    assert sorted(LONGER.values("seed")) == list(range(20))
     scores = LONGER.values("score")
     assert min(scores) >= TO_18["stop_at_score"]
     alone = statistics.median(row["seconds"] for row in LONGER.where(lambda row: row["seed"] < 3))

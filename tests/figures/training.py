@@ -13,7 +13,10 @@ TUNE = source(
     "tune beside a grid", ("2026-11-25-h100", "2026-11-26-h200", "2026-11-27-h200"),
     "79bbfee 9f36657 791e2c7 7022be2 6b8f61e 1f5449c", mode="tune-against-grid",
 )  # fmt: skip
-GROUPS = source("groups of CPU envs", "2026-11-30-h200", "a9b94e9", mode="cpu-envs")
+GROUPS = source("groups of CPU envs", "2026-11-30-h200", "941b99f", mode="cpu-envs")
+ALE_PY = source(
+    "ale-py under the same learner", "2026-11-30-h200", "6726326", mode="cpu-envs", system="ale-py"
+)
 BATCHES = source(
     "batches of CPU envs", "2026-11-30-h200", "a9b94e9", mode="with-training", num_envs=64
 )
@@ -29,7 +32,7 @@ OF_ALGORITHMS = (pong.SHORTEST, pong.VTRACE, pong.PPO, pong.PQN, pong.DQN)
 PATCHED = source(
     "an agent in a modified game", "2026-11-30-h200", "a275f9b", mode="evaluation"
 )  # fmt: skip
-SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, GROUPS, BATCHES, PROCESSES, ONE_AND_FOUR, PATCHED)
+SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, GROUPS, ALE_PY, BATCHES, PROCESSES, ONE_AND_FOUR, PATCHED)
 NUMBERS = "0 1 2 4 8 16 18 20 21 32 64 66 80 81 120 128 129 1,200 2016 2024"
 GIVEN = {
     "(9.1 MiB, not 57.3)": "of the two plans above",
@@ -75,11 +78,16 @@ def of_tune() -> Iterator[Said]:
 def of_groups() -> Iterator[Said]:
     assert {row["game"] for row in GROUPS.rows} == {"pong"}
     assert all("--threads 16" in row["command"] for row in GROUPS.rows)
-    for envs in (64, 512):
+    for envs in (64, 512, 2048, 8192):
         for what, name in (("serving", "acting"), ("ppo", "acting and learning")):
             one = [GROUPS.one(num_envs=envs, what=what, env_groups=n)["fps"] for n in (1, 2, 4)]
             cells = [fps / 1e3 for fps in one]
-            yield table_line(f"{{}} | {name} | {{:.0f}} | {{:.0f}} | {{:.0f}}", envs, *cells)
+            yield table_line(f"{{:,}} | {name} | {{:.0f}} | {{:.0f}} | {{:.0f}}", envs, *cells)
+    few, more = ALE_PY.rows
+    yield said(
+        "ale-py under the same learner makes {:.0f} thousand with {} envs and {:.0f} with {}",
+        few["fps"] / 1e3, few["num_envs"], more["fps"] / 1e3, more["num_envs"],
+    )  # fmt: skip
     for system, name in (
         ("cule", "cule"), ("EnvPool", "EnvPool"), ("ale-py", "ale-py, all envs at once"),
     ):  # fmt: skip
