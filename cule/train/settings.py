@@ -78,6 +78,10 @@ class Args:
     """when to stop (40,000,000 on a GPU, 10,000,000 on a CPU)"""
     max_seconds: float | None = None
     """when to stop, in seconds of training"""
+    schedule_by: Literal["frames", "seconds"] = "frames"
+    """what annealing and an algorithm's schedules follow: frames, up to total_frames; or also
+    seconds, so that they are at their end when max_seconds are over, and numbers depend on how fast
+    the machine is"""
     max_staleness: int | None = None
     """where some processes act and others learn: the most updates by which the policy that plays
     may lag behind the networks that learn from it; by default those of one iteration, for which
@@ -207,6 +211,13 @@ class Args:
         """Whether a setting falls to 0 at total_frames, so that total_frames cannot change."""
         return any(value for name, value in vars(self).items() if name.startswith("anneal_"))
 
+    def frames_after(self, seconds: float) -> int:
+        """The part of total_frames that schedules have reached after so many seconds, at least."""
+        if self.schedule_by == "frames":
+            return 0
+        assert self.total_frames is not None and self.max_seconds is not None
+        return int(self.total_frames * min(1.0, seconds / max(self.max_seconds, 1e-9)))
+
     def falling(self, name: str) -> Callable[[int], float]:
         """A schedule: a setting's value after so many frames, which falls to 0 at total_frames."""
         assert self.total_frames is not None
@@ -255,6 +266,8 @@ class Args:
             "adam_epsilon", "max_grad_norm", "checkpoint_every", "eval_every", "eval_after",
             "eval_episodes", "lag",
         )  # fmt: skip
+        if self.schedule_by == "seconds" and self.max_seconds is None:
+            raise InvalidValue("expected max_seconds with schedule_by=seconds, got None")
         within(0, 1, self, "sticky", "gamma", "rmsprop_decay", "muon_momentum", "eval_sticky")
         within(0, MAX_SEED, self, "seed")
         above(0, self, "width")

@@ -291,19 +291,22 @@ class Trainer:
         }
         return by_name(list(nets), list(nets.values()))
 
-    def iterate(self, progress: Callable[[int], object] = lambda frames: None) -> None:
+    def iterate(
+        self, progress: Callable[[int], object] = lambda frames: None, schedule_frames: int = 0
+    ) -> None:
         """Executes an iteration: some steps, and a phase of learning once there is enough.
 
         Does not wait for the device.
 
         Args:
             progress: called with the frames so far, after each step on a CPU, else once.
+            schedule_frames: the frames that schedules have reached, if these are more.
         """
-        learns_from = self.frames
+        acts_at = learns_from = max(self.frames, schedule_frames)
         if not self.lag:
             learns_from += self.plan.program.period * self.args.num_envs * FRAMESKIP
         with annotate.operation("schedules"):
-            self.schedules.set(self.frames)
+            self.schedules.set(acts_at)
             rate = self.schedules.learning_rate(learns_from)
             if rate is not None:
                 for learner in self.learners:

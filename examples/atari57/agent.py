@@ -64,6 +64,7 @@ WAY_GIVEN = 10
 # What a result's row has from the training's.
 OF_TRAINING = (
     "device_name", "driver", "cuda", "seconds", "startup_seconds", "fps", "trainings_on_gpu",
+    "schedule_by",
 )  # fmt: skip
 
 
@@ -71,8 +72,9 @@ OF_TRAINING = (
 class Args:
     """Trains, evaluates and films an agent."""
 
-    algorithm: AlgorithmName = "a2c_vtrace"
-    """what to train"""
+    algorithm: AlgorithmName | None = None
+    """what to train; by default a2c_vtrace, or on a GPU, if annealing follows seconds, what scores
+    most after so many"""
     candidate: str | None = None
     """a candidate of settings.py, which is trained instead"""
     protocol: ProtocolName = "noops"
@@ -85,6 +87,8 @@ class Args:
     """emulated frames of the training"""
     max_seconds: float | None = None
     """when to end the training, in seconds"""
+    schedule_by: Literal["frames", "seconds"] = "frames"
+    """what annealing follows, as in a training: frames, or the seconds of max_seconds"""
     episodes: int = 100
     """episodes of the evaluation"""
     max_frames: int = 108_000
@@ -167,10 +171,11 @@ def train_agent(args: Args, game: str) -> dict[str, Any] | None:
         ImportError: torch is too old.
         ValueError: a setting is wrong, or a file cannot be written.
     """
-    algorithm, added = settings_of(args.algorithm, args.device, args.candidate)
+    seconds = args.max_seconds if args.schedule_by == "seconds" else None
+    algorithm, added = settings_of(args.algorithm, args.device, args.candidate, seconds)
     settings = training_settings(
         algorithm, args.protocol, **added, game=game, seed=args.seed,
-        total_frames=args.total_frames, max_seconds=args.max_seconds,
+        total_frames=args.total_frames, max_seconds=args.max_seconds, schedule_by=args.schedule_by,
         folder=args.folder / TRAINING, device=args.device, resume=args.resume,
         num_threads=args.num_threads, progress=args.progress,
     )  # fmt: skip

@@ -231,8 +231,16 @@ def how(suite: Suite) -> str:
             "There are no confidence intervals: they need two seeds or more in every game, not "
             "more episodes."
         )
+    length = f"{row['frames']:,} frames of each training"
+    if row.get("schedule_by") == "seconds":
+        rows = list(suite.rows.values())
+        millions = [one["frames"] / 1e6 for one in rows]
+        length = (
+            f"{np.median([one['seconds'] for one in rows]):,.0f} seconds of each training, "
+            f"{min(millions):,.0f} to {max(millions):,.0f} million frames"
+        )
     return (
-        f"{row['algorithm']}, {row['frames']:,} frames of each training, {in_games(suite)}, seeds: "
+        f"{row['algorithm']}, {length}, {in_games(suite)}, seeds: "
         f"{seeds}. Protocol: {PROTOCOLS[row['protocol']].title}. The final agent plays "
         f"{row['episodes']} episodes of at most {row['max_frames']:,} frames on ale-py; `score` is "
         "their mean and `deviation` their standard deviation, both averaged over seeds."

@@ -1,6 +1,7 @@
 """The standard experiment: an agent for each of 57 Atari games, and one report.
 
     python -m examples.atari57.run --algorithm a2c_vtrace --gpus 0 1 2 3 --folder runs/suite
+    python -m examples.atari57.run --gpu-hours 1 --protocol machado --folder runs/hour
 
 Each agent is trained, evaluated and filmed by a process of its own (agent.py). Stopped or killed,
 the same command goes on: finished agents are left out, the others continue from their checkpoints.
@@ -9,10 +10,11 @@ docs/atari57.md says what the report means.
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from cule.devices.device import MAX_THREADS
 from cule.errors import InvalidValue
@@ -27,15 +29,22 @@ from cule.wrappers.video_file import video_library
 from examples.atari57.agent import PROGRAM
 from examples.atari57.games import games_of, longest_first
 from examples.atari57.report import REPORT, write_report
-from examples.atari57.settings import AlgorithmName, ProtocolName
+from examples.atari57.settings import AlgorithmName, ProtocolName, lengths
+
+# Of a training, if nothing else is asked for.
+FRAMES = 200_000_000
 
 
 @dataclass
 class Args(Placing):
     """Trains an agent for each game and seed, evaluates them on ale-py, and writes a report."""
 
-    algorithm: AlgorithmName = "a2c_vtrace"
-    """what to train, with one setting for all games"""
+    algorithm: AlgorithmName | None = None
+    """what to train, with one setting for all games; by default a2c_vtrace, or with gpu_hours what
+    scores most in so many"""
+    gpu_hours: float | None = None
+    """hours of a GPU that all trainings together may take: each trains for as many seconds as the
+    others, in place of total_frames; starts and evaluations are not counted"""
     games: tuple[str, ...] = ("atari57",)
     """the games: names, or the sets atari57 and atari5"""
     protocol: ProtocolName = "noops"
@@ -43,8 +52,9 @@ class Args(Placing):
     no signal of lost lives"""
     seeds: tuple[int, ...] = (0,)
     """seeds of the trainings"""
-    total_frames: int = 200_000_000
-    """emulated frames of each training"""
+    total_frames: int | None = None
+    """emulated frames of each training; by default 200,000,000, or with gpu_hours what there is
+    time for"""
     episodes: int = 100
     """episodes of each evaluation"""
     max_frames: int = 108_000
@@ -62,6 +72,29 @@ class Args(Placing):
     """each agent gets a folder in it, such as pong-0; the report goes there, too"""
 
 
+def what_and_how_long(args: Args, agents: int) -> dict[str, Any]:
+    """The options of each of so many agents that say what is trained, and for how long.
+
+    Raises:
+        ValueError: there are no such hours, or both hours and frames.
+    """
+    hours, frames = args.gpu_hours, args.total_frames
+    if hours is None:
+        return {
+            "algorithm": args.algorithm,
+            "total_frames": FRAMES if frames is None else frames,
+        }
+    if not 0 < hours < math.inf:
+        raise InvalidValue(f"expected gpu_hours to be greater than 0, got {hours}")
+    if frames is not None:
+        raise InvalidValue(
+            f"expected gpu_hours or total_frames, got {hours} hours and {frames:,} frames"
+        )
+    # Of several that share a GPU each has a part of its seconds.
+    seconds = 3600 * hours / agents * args.per_gpu / args.gpus_per_training
+    return lengths(seconds, None, FRAMES) | {"algorithm": args.algorithm}
+
+
 def jobs_of(args: Args) -> list[Job]:
     """The agents: all games with the first seed, then with the next, of each the longest first.
 
@@ -73,9 +106,11 @@ def jobs_of(args: Args) -> list[Job]:
     within(0, MAX_SEED, args, "seeds")
     if not args.seeds:
         raise InvalidValue("expected seeds, got none")
-    names = ("algorithm", "protocol", "total_frames", "episodes", "max_frames", "video",
-             "card", "evaluate_on", "num_threads")  # fmt: skip
-    shared = options_of({name: getattr(args, name) for name in names} | {"progress": False})
+    names = ("protocol", "episodes", "max_frames", "video", "card", "evaluate_on", "num_threads")
+    shared = options_of({
+        **{name: getattr(args, name) for name in names}, "progress": False,
+        **what_and_how_long(args, len(games_of(args.games)) * len(args.seeds)),
+    })  # fmt: skip
     return [
         Job(
             f"{game}-{seed}",

@@ -3,9 +3,9 @@
     python -m examples.atari57.search --seconds 60 --folder runs/search
 
 Each candidate, one setting for all games, trains an agent for each game for so many seconds and
-evaluates it on ale-py, as the protocol of no-ops has it. What changes in the course of a training,
-such as a learning rate, does so over `--total-frames`: by default as in the suite's longer ones,
-which these trainings leave in the middle. With fewer frames it ends there, as the suite's end.
+evaluates it on ale-py. What changes in the course of a training, such as a learning rate, is at its
+end with the seconds, as in a suite of `--gpu-hours`; with `--total-frames` it is after so many
+frames, and a training ends by whichever comes first.
 
 The table at the end has the candidates' human-normalised scores, the best median first. Stopped or
 killed, the same command goes on.
@@ -34,7 +34,13 @@ from examples.atari57 import aggregates, run
 from examples.atari57.agent import PROGRAM
 from examples.atari57.games import games_of
 from examples.atari57.references import human_normalised
-from examples.atari57.settings import CANDIDATES, SEARCH_GAMES, settings_of
+from examples.atari57.settings import (
+    CANDIDATES,
+    SEARCH_GAMES,
+    ProtocolName,
+    lengths,
+    settings_of,
+)  # fmt: skip
 
 
 @dataclass
@@ -49,8 +55,11 @@ class Args(Placing):
     """seeds of the trainings"""
     seconds: float = 60.0
     """seconds of each training at most, without its start and its evaluation"""
-    total_frames: int = run.Args.total_frames
-    """emulated frames of each training at most, over which learning rates fall to zero"""
+    total_frames: int | None = None
+    """emulated frames of each training at most, over which learning rates fall to zero, and not
+    over its seconds"""
+    protocol: ProtocolName = "noops"
+    """how agents are trained and evaluated"""
     episodes: int = 32
     """episodes of each evaluation"""
     max_frames: int = 27_000
@@ -74,11 +83,12 @@ def jobs_of(args: Args) -> list[Job]:
         raise InvalidValue(f"expected seconds to be greater than 0, got {args.seconds}")
     for name in args.candidates:
         settings_of("a2c_vtrace", args.device, name)
-    names = ("total_frames", "episodes", "max_frames", "num_threads")
-    shared = options_of(
-        {name: getattr(args, name) for name in names}
-        | {"max_seconds": args.seconds, "video": False, "card": False, "progress": False}
-    )
+    names = ("protocol", "episodes", "max_frames", "num_threads")
+    shared = options_of({
+        **{name: getattr(args, name) for name in names},
+        **lengths(args.seconds, args.total_frames, run.FRAMES),
+        "video": False, "card": False, "progress": False,
+    })  # fmt: skip
     jobs = []
     for seed in args.seeds:
         for game in games_of(args.games):

@@ -25,6 +25,8 @@ ALGORITHMS: dict[str, tuple[type[train.Algorithm[Any]], type[Any]]] = {
     "pqn": (pqn.PQN, pqn.Args),
 }
 
+DEFAULT: AlgorithmName = "a2c_vtrace"
+
 # What differs from an algorithm's defaults, in every game alike, on any device.
 SETTINGS: dict[str, Mapping[str, Any]] = {
     "a2c_vtrace": {"anneal_lr": True},
@@ -64,6 +66,18 @@ SPARSE: Mapping[str, Any] = {"checkpoint_every": 0, "log_every": 400}
 CHOSEN = {"a2c_vtrace": "vtrace-8192-scaled", "ppo": "ppo-8192-short", "pqn": "pqn-256"}
 
 
+# The candidate of a suite with a budget of time, by the seconds of each training from which on it
+# is the one.
+BUDGETS: Mapping[float, str] = {0.0: "vtrace-8192-scaled"}
+# More frames than any training has that ends by its seconds.
+ENDLESS = 10**12
+
+
+def candidate_for(seconds: float) -> str:
+    """The candidate of a suite whose agents train for so many seconds each."""
+    return BUDGETS[max(least for least in BUDGETS if least <= seconds)]
+
+
 @dataclass(frozen=True)
 class Protocol:
     """How agents are trained and evaluated.
@@ -92,26 +106,52 @@ PROTOCOLS = {
 
 
 def settings_of(
-    algorithm: AlgorithmName, device: str | None, candidate: str | None = None
-) -> tuple[AlgorithmName, Mapping[str, Any]]:
+    algorithm: AlgorithmName | None, device: str | None, candidate: str | None = None,
+    seconds: float | None = None,
+) -> tuple[AlgorithmName, Mapping[str, Any]]:  # fmt: skip
     """What is trained: an algorithm, and what is added to its settings, in every game alike.
 
     Args:
-        algorithm: which; on a GPU with the settings of CHOSEN.
+        algorithm: which; on a GPU with the settings of CHOSEN. None: what BUDGETS has for
+            `seconds`, or a2c_vtrace.
         device: where.
         candidate: one of CANDIDATES, which is then trained instead, on any device.
+        seconds: those of a training that ends with them; None: it ends with its frames.
 
     Raises:
         ValueError: there is no such device or candidate.
     """
     if candidate is None and find_device(device).type == "cuda":
-        candidate = CHOSEN[algorithm]
+        if algorithm is None and seconds is not None:
+            candidate = candidate_for(seconds)
+        else:
+            candidate = CHOSEN[algorithm or DEFAULT]
+    algorithm = algorithm or DEFAULT
     if candidate is None:
         return algorithm, {}
     if candidate not in CANDIDATES:
         raise InvalidValue(f"expected a candidate of {', '.join(CANDIDATES)}, got {candidate}")
     algorithm, settings = CANDIDATES[candidate]
     return algorithm, {**settings, **SPARSE}
+
+
+def lengths(seconds: float | None, frames: int | None, otherwise: int) -> dict[str, Any]:
+    """The settings of how long to train: by seconds, by frames, or by both.
+
+    By seconds alone, what changes in the course of a training follows the seconds, and is at its
+    end with them; else it follows the frames.
+
+    Args:
+        seconds: of the training at most; None: as many as it takes.
+        frames: of the training at most; None: those that it has time for.
+        otherwise: the frames if neither is given.
+    """
+    by_seconds = seconds is not None and frames is None
+    return {
+        "max_seconds": seconds,
+        "total_frames": ENDLESS if by_seconds else otherwise if frames is None else frames,
+        "schedule_by": "seconds" if by_seconds else "frames",
+    }
 
 
 def training_settings(algorithm: str, protocol: str, **more: Any) -> Any:

@@ -15,9 +15,7 @@ ON_GPU = {"algorithm": "SelfPlay", "learners": "two"}
 TRAINED_ON_GPU = source(
     "trainings on a GPU", "2026-11-30-h200", "941b99f", mode="training", **ON_GPU
 )
-RATED_ON_GPU = source(
-    "ratings on a GPU", "2026-11-30-h200", "941b99f", mode="evaluation", **ON_GPU
-)
+RATED_ON_GPU = source("ratings on a GPU", "2026-11-30-h200", "941b99f", mode="evaluation", **ON_GPU)
 SOURCES = (TRAINED, RATED, TRAINED_ON_GPU, RATED_ON_GPU)
 NUMBERS = "0 1 16 100 6,000"
 GIVEN: dict[str, str] = {}

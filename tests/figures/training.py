@@ -32,7 +32,17 @@ OF_ALGORITHMS = (pong.SHORTEST, pong.VTRACE, pong.PPO, pong.PQN, pong.DQN)
 PATCHED = source(
     "an agent in a modified game", "2026-11-30-h200", "a275f9b", mode="evaluation"
 )  # fmt: skip
-SOURCES = (*OF_ALGORITHMS, pong.ON_FOUR, TUNE, GROUPS, ALE_PY, BATCHES, PROCESSES, ONE_AND_FOUR, PATCHED)
+SOURCES = (
+    *OF_ALGORITHMS,
+    pong.ON_FOUR,
+    TUNE,
+    GROUPS,
+    ALE_PY,
+    BATCHES,
+    PROCESSES,
+    ONE_AND_FOUR,
+    PATCHED,
+)
 NUMBERS = "0 1 2 4 8 16 18 20 21 32 64 66 80 81 120 128 129 1,200 2016 2024"
 GIVEN = {
     "(9.1 MiB, not 57.3)": "of the two plans above",

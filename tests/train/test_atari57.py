@@ -114,6 +114,9 @@ def test_games_that_take_longest_to_evaluate_come_first():
     ({"max_frames": 0}, "expected max_frames to be at least 1, got 0"),
     ({"per_gpu": 0}, "expected per_gpu to be at least 1, got 0"),
     ({"num_threads": -1}, "expected num_threads to be from 0 to 1024, got -1"),
+    ({"gpu_hours": 0.0}, "expected gpu_hours to be greater than 0, got 0"),
+    ({"gpu_hours": 1.0, "total_frames": 10**6},
+     "expected gpu_hours or total_frames, got 1.0 hours and 1,000,000 frames"),
 ])  # fmt: skip
 def test_suite_refuses_settings_that_do_not_fit(tmp_path, changes, message):
     usual = {"folder": tmp_path / "suite", "device": "cpu", "card": False}

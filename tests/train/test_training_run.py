@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import time
 
+import numpy as np
 import pytest
 import torch
 from training_runs import assert_same, saved, settings, trained, without_times
@@ -17,7 +19,9 @@ from cule.train.evaluate import evaluation
 from cule.train.evaluate.evaluator import Evaluator
 from cule.train.logs import pictures
 from cule.train.logs.log import read_log
+from cule.train.lowering.learner import Learner
 from cule.train.run import stopper
+from cule.train.run.run import Run
 
 
 @pytest.mark.parametrize(
@@ -98,6 +102,32 @@ def test_train_refuses_a_folder_in_which_another_one_trains(how, tmp_path):
 def test_train_stops_after_max_seconds_wherever_the_log_is_written(tmp_path):
     row = trained(settings(tmp_path, total_frames=10**9, max_seconds=0.5, log_every=10**6))
     assert 0.5 <= row["seconds"] < 100 and 0 < row["frames"] < 10**9
+
+
+def test_schedules_follow_the_seconds_of_a_training_that_ends_by_them(tmp_path, monkeypatch):
+    """The rate is at its end with the last seconds, and goes on falling after a resume."""
+    rates, seconds = [], itertools.count(1)
+    monkeypatch.setattr(Run, "seconds_now", property(lambda run: float(next(seconds))))
+    set_rate = Learner.set_learning_rate
+    monkeypatch.setattr(
+        Learner, "set_learning_rate",
+        lambda self, rate: rates.append(rate) or set_rate(self, rate),
+    )  # fmt: skip
+    by_seconds = {"schedule_by": "seconds", "anneal_lr": True, "learning_rate": 0.01, "lag": 1}
+    long = {**by_seconds, "total_frames": 10**9, "log_every": 10**6}
+    row = trained(settings(tmp_path, max_seconds=40.0, **long))
+    assert row["schedule_by"] == "seconds" and row["frames"] < 10**6 and len(rates) > 10
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] > 0.0095 and 0 < rates[-1] < 0.001
+    steps = -np.diff(rates)
+    np.testing.assert_allclose(steps, np.median(steps), rtol=0.01)
+    with pytest.raises(ValueError, match="expected max_seconds as in the checkpoint"):
+        trained(settings(tmp_path, max_seconds=50.0, resume=True, **long))
+
+
+def test_seconds_for_schedules_have_to_be_known(tmp_path):
+    with pytest.raises(ValueError, match="expected max_seconds with schedule_by=seconds, got None"):
+        settings(tmp_path, schedule_by="seconds").check(1)
 
 
 def test_checkpoints_of_different_steps_are_different_sets(tmp_path, monkeypatch):

@@ -97,9 +97,10 @@ class Opening:
                 "which only the networks were kept after the training"
             )
         free = FREE - {"total_frames"} if self.args.anneals else FREE
+        free = free - {"max_seconds"} if self.args.schedule_by == "seconds" else free
         free = free | {"layout", "max_staleness", "reduction"} if self.deals else free
         # Older checkpoints do not say how gradients were averaged: as suited the layout.
-        earlier = {"reduction": None, "max_staleness": None}
+        earlier = {"reduction": None, "max_staleness": None, "schedule_by": "frames"}
         saved, now = {**earlier, **self.state["args"]}, as_saved(self.args)
         # What the checkpoint's settings mean today: a setting may have got another name.
         known = {name: was for name, was in saved.items() if name in now}

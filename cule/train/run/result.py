@@ -27,7 +27,7 @@ from cule.train.trainer import Trainer
 # The settings of train.Args in a row; those of the algorithm's own class are there, too.
 SETTINGS = (
     "env_device", "env_groups", "layout", "reduction", "max_staleness", "lag", "multiprocessors",
-    "rewards", "model", "width", "optimizer", "learning_rate", "anneal_lr", "bf16",
+    "rewards", "model", "width", "optimizer", "learning_rate", "anneal_lr", "schedule_by", "bf16",
     "compile", "cuda_graphs", "memory_budget", "stop_at_score", "eval_episodes",
     "eval_emulator", "eval_sticky", "eval_max_frames",
 )  # fmt: skip

@@ -128,9 +128,8 @@ class Run:
     def stop_clock(self) -> None:
         """Waits for the device, and adds the time since the last call to the training time."""
         self.processes.synchronize()
-        now = time.perf_counter()
-        self.standing.seconds += now - self._clock
-        self._clock = now
+        self.standing.seconds = self.seconds_now
+        self.start_clock()
 
     @property
     def seconds_now(self) -> float:
@@ -303,8 +302,7 @@ class Run:
         same = "stop_at_score" not in changed and not any(n.startswith("eval_") for n in changed)
         self.standing.load_state_dict(state, evaluations=same)
         if self.opening.deals:  # sums since the last line in the log are not dealt
-            done = self.trainer.frames, self.trainer.updates, self.standing.seconds
-            self.standing.logged = done
+            self.standing.logged = self.trainer.frames, self.trainer.updates, self.standing.seconds
 
     # The loop -------------------------------------------------------------------------------------
 
@@ -326,7 +324,8 @@ class Run:
 
     def enough(self, stopper: Stopper) -> bool:
         """Whether to stop. All processes have to call it at the same iteration."""
-        too_long = self.args.max_seconds is not None and self.seconds_now >= self.args.max_seconds
+        seconds = self.agreed_seconds = self.processes.max(self.seconds_now)
+        too_long = self.args.max_seconds is not None and seconds >= self.args.max_seconds
         return self.processes.any(stopper.wanted or too_long)
 
     def train(self, stopper: Stopper) -> None:
@@ -368,12 +367,13 @@ class Run:
         """Trains until there is a reason to stop, and waits for the device."""
         args, trainer = self.args, self.trainer
         self.start_clock()
+        self.agreed_seconds = self.processes.max(self.standing.seconds)
         for iteration in itertools.count(1):
             if trainer.frames >= args.total_frames or self.standing.reached is not None:
                 break
             frames, updates = trainer.frames, trainer.updates
             with annotate.iteration():
-                trainer.iterate(self.show)
+                trainer.iterate(self.show, args.frames_after(self.agreed_seconds))
                 self.show(trainer.frames)
                 if trainer.updates // args.log_every > updates // args.log_every:
                     self.log_training()
