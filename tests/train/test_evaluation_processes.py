@@ -112,7 +112,9 @@ def test_what_goes_wrong_in_a_process_is_raised(run):
     """As a number that ale-py cannot take."""
     _, state = policies.load_policy(run, torch.device("cpu"))
     with pytest.raises(TypeError, match="incompatible"):
-        evaluation._from_processes(state, wanted(run, noops=2**40), 0.25, 2, lambda ended: None)
+        evaluation._from_processes(
+            state, wanted(run, noops=2**40), 0.25, 2, {}, lambda first, scores: None
+        )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import io
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import connection
@@ -29,10 +29,11 @@ from cule.rom import find_game
 from cule.train.checks import MAX_SEED, within
 from cule.train.distributed.die_with_parent import die_with_parent
 from cule.train.envs.emulator import in_parts
+from cule.train.evaluate.ended_groups import EndedGroups
 from cule.train.evaluate.evaluator import MAX_EPISODES, NOOPS, Evaluator, groups_of
 from cule.train.evaluate.policies import digest_of, full_actions_of, load_policy, policy_of
 from cule.train.evaluate.policy import Policy
-from cule.train.logs.rows import append_row, row_of
+from cule.train.logs.rows import COMMIT, append_row, row_of
 
 MAX_PROCESSES = 1024
 
@@ -83,6 +84,9 @@ def _share(
     args: Args,
     device: torch.device,
     sticky: float,
+    ended: Mapping[int, np.ndarray],
+    on_group: Callable[[int, np.ndarray], object],
+    *,
     share: tuple[int, int] = (0, 1),
     on_ended: Callable[[int], object] = lambda ended: None,
 ) -> np.ndarray:
@@ -94,6 +98,8 @@ def _share(
         args: the settings of the evaluation.
         device: where the policy computes.
         sticky: the probability that a frame repeats the last frame's action.
+        ended: the scores of groups that were played before, as in Evaluator.scores.
+        on_group: called when a group has ended, as there.
         share: (i, n): the i-th of n shares, as in Evaluator.
         on_ended: called with how many episodes have just ended, as in Evaluator.scores.
     """
@@ -106,7 +112,10 @@ def _share(
         graphs=state["args"].get("cuda_graphs", False),
     )  # fmt: skip
     try:
-        scores = evaluator.scores(policy, args.seed, greedy=args.greedy, on_ended=on_ended)
+        scores = evaluator.scores(
+            policy, args.seed, greedy=args.greedy, on_ended=on_ended, known=ended,
+            on_group=on_group,
+        )  # fmt: skip
     finally:
         evaluator.close()
     assert scores is not None, "nothing stops it"
@@ -114,27 +123,41 @@ def _share(
 
 
 def _send_share(
-    theirs: Connection, parent: int, args: Args, sticky: float, share: tuple[int, int]
-) -> None:
-    """Receives a checkpoint's state, and sends a share's scores, or the error that came up."""
+    theirs: Connection, parent: int, args: Args, sticky: float, share: tuple[int, int],
+    ended: Mapping[int, np.ndarray],
+) -> None:  # fmt: skip
+    """Receives a checkpoint's state, and sends a share's scores, or the error that came up.
+
+    Before that it sends each group that has ended: its first episode, and its scores.
+    """
     die_with_parent(parent)
     torch.set_num_threads(1)  # its threads compute by themselves
     result: Any
     try:
         saved, device = io.BytesIO(theirs.recv_bytes()), torch.device("cpu")
         state = torch.load(saved, weights_only=True)
-        result = _share(policy_of(state, device, args.program), state, args, device, sticky, share)
+        result = _share(
+            policy_of(state, device, args.program), state, args, device, sticky, ended,
+            lambda first, scores: theirs.send((first, scores)), share=share,
+        )  # fmt: skip
     except Exception as problem:  # whatever it is, it is raised again where it is received
         result = ExceptionWithTraceback(problem, problem.__traceback__)
     theirs.send(result)
 
 
 def _from_processes(
-    state: dict[str, Any], args: Args, sticky: float, count: int, on_ended: Callable[[int], object]
-) -> np.ndarray:
+    state: dict[str, Any], args: Args, sticky: float, count: int, ended: Mapping[int, np.ndarray],
+    on_group: Callable[[int, np.ndarray], object],
+) -> np.ndarray:  # fmt: skip
     """The scores of all episodes, of which each of `count` processes plays a share.
 
-    `on_ended` is called with how many episodes a process has played when it has ended.
+    Args:
+        state: the state of the checkpoint.
+        args: the settings of the evaluation.
+        sticky: the probability that a frame repeats the last frame's action.
+        count: how many processes play.
+        ended: the scores of groups that were played before, as in Evaluator.scores.
+        on_group: called when a group has ended, as there.
 
     Raises:
         RuntimeError: a process was killed.
@@ -149,7 +172,7 @@ def _from_processes(
             ours, theirs = context.Pipe()
             worker = context.Process(
                 target=_send_share, daemon=True,
-                args=(theirs, os.getpid(), args, sticky, (number, count)),
+                args=(theirs, os.getpid(), args, sticky, (number, count), ended),
             )  # fmt: skip
             worker.start()
             workers[ours] = worker
@@ -161,8 +184,11 @@ def _from_processes(
         while waiting := [ours for ours in workers if ours not in scores]:
             ready = connection.wait(waiting)
             for ours in (ours for ours in waiting if ours in ready):
-                scores[ours] = _received(ours, workers[ours], count)
-                on_ended(len(scores[ours]))
+                received = _received(ours, workers[ours], count)
+                if isinstance(received, tuple):
+                    on_group(*received)
+                else:
+                    scores[ours] = received
     finally:
         for ours, worker in workers.items():
             worker.terminate()
@@ -171,8 +197,8 @@ def _from_processes(
     return np.concatenate([scores[ours] for ours in workers])
 
 
-def _received(ours: Connection, worker: Any, count: int) -> np.ndarray:
-    """The scores that one of `count` processes has sent; raises what it has sent instead.
+def _received(ours: Connection, worker: Any, count: int) -> Any:
+    """What one of `count` processes has sent: a group or its share; raises an error that it sent.
 
     Raises:
         RuntimeError: it was killed.
@@ -190,8 +216,51 @@ def _received(ours: Connection, worker: Any, count: int) -> np.ndarray:
     return received
 
 
+def _scores(
+    args: Args, policy: Policy, state: dict[str, Any], device: torch.device, sticky: float,
+    count: int,
+) -> np.ndarray:  # fmt: skip
+    """The scores of all episodes, of which those are played that have not ended before."""
+    game = state["args"]["game"]
+    decisive = ("episodes", "emulator", "noops", "seed", "greedy", "max_frames", "patches")
+    ended = EndedGroups(
+        args.run,
+        {name: getattr(args, name) for name in decisive}
+        | {
+            "sticky": sticky,
+            "device": device.type,
+            "networks": digest_of(state),
+            "version": COMMIT,
+        },
+        {
+            part.start: part.stop - part.start
+            for part in in_parts(args.episodes, groups_of(args.episodes, device))
+        },
+    )
+    with tqdm(
+        total=args.episodes, initial=ended.episodes, desc=f"{game}, sticky {sticky:g}",
+        unit="episode", disable=not args.progress, file=sys.stderr, leave=False,
+    ) as bar:  # fmt: skip
+        if count > 1:
+
+            def on_group(first: int, scores: np.ndarray) -> None:
+                ended.add(first, scores)
+                bar.update(len(scores))
+
+            found = _from_processes(state, args, sticky, count, ended.scores, on_group)
+        else:
+            found = _share(
+                policy, state, args, device, sticky, ended.scores, ended.add, on_ended=bar.update
+            )
+    ended.remove()
+    return found
+
+
 def evaluate(args: Args) -> list[dict[str, Any]]:
     """Evaluates a checkpoint; returns a row of results for each probability of sticky actions.
+
+    If it was stopped or killed, the same evaluation goes on with the groups of episodes that had
+    not ended.
 
     With several processes the program that calls this has to be safe to import, as multiprocessing
     has it of programs whose processes are spawned.
@@ -219,15 +288,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     count = min(args.num_processes, groups) if device.type == "cpu" else 1
     rows = []
     for sticky in args.sticky:
-        with tqdm(
-            total=args.episodes, desc=f"{trained['game']}, sticky {sticky:g}", unit="episode",
-            disable=not args.progress, file=sys.stderr, leave=False,
-        ) as bar:  # fmt: skip
-            scores = (
-                _from_processes(state, args, sticky, count, bar.update)
-                if count > 1
-                else _share(policy, state, args, device, sticky, on_ended=bar.update)
-            )
+        scores = _scores(args, policy, state, device, sticky, count)
         row = row_of(
             system=args.emulator, mode="evaluation", game=trained["game"], num_envs=args.episodes,
             fps=0.0, device=device,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, nullcontext
 
@@ -105,6 +105,8 @@ class Evaluator:
         greedy: bool = False,
         stop: Callable[[], bool] = lambda: False,
         on_ended: Callable[[int], object] = lambda ended: None,
+        known: Mapping[int, np.ndarray] | None = None,
+        on_group: Callable[[int, np.ndarray], object] = lambda first, scores: None,
     ) -> np.ndarray | None:
         """Plays all episodes.
 
@@ -114,14 +116,23 @@ class Evaluator:
             greedy: take the most probable action.
             stop: called before each step of a group; True ends the evaluation.
             on_ended: called with how many episodes have just ended, by one thread at a time.
+            known: the scores of groups that were played before, and are not played again, by the
+                number of their first episode.
+            on_group: called with a group's first episode and its scores when all of it has ended,
+                by one thread at a time.
 
         Returns:
             (episodes of the share,) float64, the scores, of unclipped rewards; None if it was
             stopped.
         """
         over, lock = threading.Event(), threading.Lock()
-        parts, first = iter(self._parts), self._parts[0].start
+        first = self._parts[0].start
         scores = np.zeros(self._parts[-1].stop - first)
+        known = known or {}
+        for part in self._parts:
+            if part.start in known:
+                scores[part.start - first : part.stop - first] = known[part.start]
+        parts = iter([part for part in self._parts if part.start not in known])
         # Each thread has a current stream of its own; the weights are on this thread's.
         cuda = self.device.type == "cuda"
         stream = torch.cuda.current_stream(self.device) if cuda else None
@@ -143,6 +154,8 @@ class Evaluator:
                             over.set()
                             return
                         scores[part.start - first : part.stop - first] = played
+                        with lock:
+                            on_group(part.start, played)
             except BaseException:
                 over.set()
                 raise
