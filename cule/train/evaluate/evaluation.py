@@ -216,44 +216,40 @@ def _received(ours: Connection, worker: Any, count: int) -> Any:
     return received
 
 
+def _ended_before(
+    args: Args, state: dict[str, Any], device: torch.device, sticky: float
+) -> EndedGroups:
+    """The groups of an evaluation that have ended, if it was stopped."""
+    decisive = ("episodes", "emulator", "noops", "seed", "greedy", "max_frames", "patches")
+    what = {name: getattr(args, name) for name in decisive} | {
+        "sticky": sticky, "device": device.type, "networks": digest_of(state), "version": COMMIT,
+    }  # fmt: skip
+    parts = in_parts(args.episodes, groups_of(args.episodes, device))
+    return EndedGroups(args.run, what, {part.start: part.stop - part.start for part in parts})
+
+
 def _scores(
     args: Args, policy: Policy, state: dict[str, Any], device: torch.device, sticky: float,
-    count: int,
+    ended: EndedGroups,
 ) -> np.ndarray:  # fmt: skip
     """The scores of all episodes, of which those are played that have not ended before."""
-    game = state["args"]["game"]
-    decisive = ("episodes", "emulator", "noops", "seed", "greedy", "max_frames", "patches")
-    ended = EndedGroups(
-        args.run,
-        {name: getattr(args, name) for name in decisive}
-        | {
-            "sticky": sticky,
-            "device": device.type,
-            "networks": digest_of(state),
-            "version": COMMIT,
-        },
-        {
-            part.start: part.stop - part.start
-            for part in in_parts(args.episodes, groups_of(args.episodes, device))
-        },
-    )
+    groups = groups_of(args.episodes, device)
+    count = min(args.num_processes, groups) if device.type == "cpu" else 1
     with tqdm(
-        total=args.episodes, initial=ended.episodes, desc=f"{game}, sticky {sticky:g}",
-        unit="episode", disable=not args.progress, file=sys.stderr, leave=False,
+        total=args.episodes, initial=ended.episodes, unit="episode",
+        desc=f"{state['args']['game']}, sticky {sticky:g}", disable=not args.progress,
+        file=sys.stderr, leave=False,
     ) as bar:  # fmt: skip
-        if count > 1:
-
-            def on_group(first: int, scores: np.ndarray) -> None:
-                ended.add(first, scores)
-                bar.update(len(scores))
-
-            found = _from_processes(state, args, sticky, count, ended.scores, on_group)
-        else:
-            found = _share(
+        if count == 1:
+            return _share(
                 policy, state, args, device, sticky, ended.scores, ended.add, on_ended=bar.update
             )
-    ended.remove()
-    return found
+
+        def on_group(first: int, scores: np.ndarray) -> None:
+            ended.add(first, scores)
+            bar.update(len(scores))
+
+        return _from_processes(state, args, sticky, count, ended.scores, on_group)
 
 
 def evaluate(args: Args) -> list[dict[str, Any]]:
@@ -284,11 +280,10 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     policy, state = load_policy(args.run, device, args.program)
     trained = state["args"]
     patches_of(args.patches, find_game(trained["game"]))  # a wrong name is an error before all else
-    groups = groups_of(args.episodes, device)
-    count = min(args.num_processes, groups) if device.type == "cpu" else 1
     rows = []
     for sticky in args.sticky:
-        scores = _scores(args, policy, state, device, sticky, count)
+        ended = _ended_before(args, state, device, sticky)
+        scores = _scores(args, policy, state, device, sticky, ended)
         row = row_of(
             system=args.emulator, mode="evaluation", game=trained["game"], num_envs=args.episodes,
             fps=0.0, device=device,
@@ -303,6 +298,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
         for rate in ("fps", "steps_per_second"):
             del row[rate]
         append_row(row, args.run / "evaluations.jsonl", args.results)
+        ended.remove()
         score = f"{row['score']:.2f} +- {row['score_deviation']:.2f}"
         game = ", ".join((trained["game"], *args.patches))
         sys.stdout.write(f"{game}, sticky {sticky:g}: {score}, {args.episodes} episodes\n")

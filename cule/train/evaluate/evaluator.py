@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, nullcontext
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -126,20 +128,17 @@ class Evaluator:
             stopped.
         """
         over, lock = threading.Event(), threading.Lock()
-        first = self._parts[0].start
+        first, known = self._parts[0].start, known or {}
         scores = np.zeros(self._parts[-1].stop - first)
-        known = known or {}
-        for part in self._parts:
-            if part.start in known:
-                scores[part.start - first : part.stop - first] = known[part.start]
+        for part in (part for part in self._parts if part.start in known):
+            scores[part.start - first : part.stop - first] = known[part.start]
         parts = iter([part for part in self._parts if part.start not in known])
         # Each thread has a current stream of its own; the weights are on this thread's.
-        cuda = self.device.type == "cuda"
-        stream = torch.cuda.current_stream(self.device) if cuda else None
+        stream = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
 
-        def ended(count: int) -> None:
+        def tell(listener: Callable[..., object], *what: Any) -> None:
             with lock:
-                on_ended(count)
+                listener(*what)
 
         def play(envs: EpisodeEnvs) -> None:
             on_stream = nullcontext() if stream is None else torch.cuda.stream(stream)
@@ -148,14 +147,13 @@ class Evaluator:
                     while (part := next(parts, None)) is not None:
                         played = self._play(
                             envs, part.stop - part.start, policy, seed + part.start, greedy,
-                            lambda: over.is_set() or stop(), ended,
+                            lambda: over.is_set() or stop(), partial(tell, on_ended),
                         )  # fmt: skip
                         if played is None:
                             over.set()
                             return
                         scores[part.start - first : part.stop - first] = played
-                        with lock:
-                            on_group(part.start, played)
+                        tell(on_group, part.start, played)
             except BaseException:
                 over.set()
                 raise
