@@ -95,7 +95,9 @@ SHORTER = {
     "cule.train.tune": ["--help"],
     **{program: [*SHORT_TRAINING, *words] for program, words in TRAININGS.items()},
     "cule.scope": [],
-    "examples/go_explore.py": ["--num-envs", "4", "--rounds", "2", "--steps", "2"],
+    "examples.go_explore.explore": [
+        "--num-envs", "4", "--rounds", "2", "--steps", "2", "--num-threads", "1",
+    ],
     "examples/mixed_games.py": ["--steps", "2", "--games", "pong", "breakout"],
 }
 # Programs that measure in processes of their own, for many seconds. Their commands run with -m
