@@ -87,6 +87,8 @@ SHORTER = {
     "cule.train.evaluate": ["--help"],
     "cule.train.plot": ["--help"],
     "cule.train.publish": ["--help"],
+    # Of a demonstration that another command makes; test_robustify.py trains from one.
+    "examples.go_explore.robustify": ["--help"],
     # Hours of work, which tests/train/test_atari57.py has in small.
     "examples.atari57.run": ["--help"],
     "examples.atari57.report": ["--help"],
@@ -96,7 +98,14 @@ SHORTER = {
     **{program: [*SHORT_TRAINING, *words] for program, words in TRAININGS.items()},
     "cule.scope": [],
     "examples.go_explore.explore": [
-        "--num-envs", "4", "--rounds", "2", "--steps", "2", "--num-threads", "1",
+        "--num-envs",
+        "4",
+        "--rounds",
+        "2",
+        "--steps",
+        "2",
+        "--num-threads",
+        "1",
     ],
     "examples/mixed_games.py": ["--steps", "2", "--games", "pong", "breakout"],
 }

@@ -21,7 +21,7 @@ from cule.train.logs.pictures import scores_of
 from cule.train.logs.repeat import command_of
 from cule.train.logs.rows import is_result, row_of
 from cule.train.run.standing import Standing
-from cule.train.settings import Args
+from cule.train.settings import Args, as_saved
 from cule.train.trainer import Trainer
 
 # The settings of train.Args in a row; those of the algorithm's own class are there, too.
@@ -64,8 +64,9 @@ def check_names(args: Args) -> None:
 
 
 def settings_of(args: Args) -> dict[str, Any]:
-    """The settings that a row has."""
-    return {name: getattr(args, name) for name in (*SETTINGS, *_own(args))}
+    """The settings that a row has, as values that JSON can hold."""
+    values = as_saved(args)
+    return {name: values[name] for name in (*SETTINGS, *_own(args))}
 
 
 def in_force(trainer: Trainer) -> dict[str, Any]:

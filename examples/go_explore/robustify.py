@@ -1,0 +1,235 @@
+"""Go-Explore's second phase: learns to score what a demonstration scores, with sticky actions.
+
+    python -m examples.go_explore.robustify --game private_eye \
+      --demonstration runs/go_explore/best.json --folder runs/private_eye
+
+The backward algorithm (Salimans and Chen, 2018; Ecoffet et al., 2021): PPO whose episodes begin
+near the end of the demonstration. Once enough of them score what the demonstration scores from
+there, they begin earlier, until they begin at the start of the game. Some do from the first on. An
+episode that takes much longer than the demonstration ends without success.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import cule
+from cule import train
+from cule.errors import InvalidValue
+from cule.rom import find_game
+from cule.train.checks import at_least, within
+from cule.train.envs.emulator import FRAMESKIP
+from examples.go_explore.demonstration import Demonstration
+from examples.ppo import ppo
+
+
+@dataclass
+class Args(ppo.Args):
+    """Trains PPO backwards from the end of a demonstration."""
+
+    folder: Path = Path("runs/robustify")
+    """where the log, the checkpoints and the plot go"""
+    demonstration: Path = Path("runs/go_explore/best.json")
+    """what examples.go_explore.explore has written"""
+    sticky: float = 0.25
+    """probability that a frame repeats the last frame's action"""
+    every: int = 4
+    """steps of the demonstration between two places where episodes may begin"""
+    spread: int = 8
+    """places over which the beginnings of episodes are spread"""
+    enough: float = 0.2
+    """part of the episodes that has to score as much as the demonstration, for the places to move
+    back"""
+    episodes: int = 200
+    """episodes of which that is the part"""
+    from_start: float = 0.1
+    """part of the episodes that begins at the start of the game"""
+    patience: float = 1.5
+    """how many times as long as the demonstration an episode may take, and 50 steps more"""
+    eval_episodes: int = 0
+    """0: python -m cule.train.evaluate plays the game from its start"""
+
+    def check(self, world_size: int) -> None:
+        """Checks the numbers."""
+        super().check(world_size)
+        if self.eval_episodes:
+            raise InvalidValue(
+                f"expected eval_episodes to be 0 with a demonstration, got {self.eval_episodes}"
+            )
+        at_least(1, self, "every", "spread", "episodes", "patience")
+        within(0, 1, self, "enough", "from_start")
+
+    def demonstrated(self) -> Demonstration:
+        """The demonstration.
+
+        Raises:
+            ValueError: there is none, it has no actions, or is of another game.
+        """
+        found = Demonstration.load(self.demonstration)
+        for name, wanted in (("game", find_game(self.game).name),
+                             ("full_action_space", self.full_action_space)):  # fmt: skip
+            if getattr(found, name) != wanted:
+                raise InvalidValue(
+                    f"expected a demonstration with {name} {wanted}, got {self.demonstration} with "
+                    f"{getattr(found, name)}"
+                )
+        if not found.actions:
+            raise InvalidValue(f"expected a demonstration with actions, got {self.demonstration}")
+        return found
+
+
+def _env(args: Args, num_envs: int, device: torch.device, sticky: float) -> cule.AtariEnv:
+    return cule.AtariEnv(
+        args.game, num_envs, device, noop_max=0, reset_pool_size=1, stack_num=1,
+        frameskip=FRAMESKIP, reward_clipping=False, repeat_action_probability=sticky,
+        full_action_space=args.full_action_space, max_num_frames_per_episode=10**9,
+        output="torch_shared", progress=False, num_threads=args.num_threads,
+    )  # fmt: skip
+
+
+class DemonstrationEnvs:
+    """Envs whose episodes begin at places of a demonstration, and which say when they succeed.
+
+    Args:
+        args: the settings.
+        num_envs: how many envs there are.
+        device: where they are.
+
+    Raises:
+        ValueError: there is no such demonstration.
+
+    Attributes:
+        first: the first of the `spread` places at which episodes begin now; 0: the start of the
+            game.
+    """
+
+    def __init__(self, args: Args, num_envs: int, device: torch.device):
+        self.args, self.num_envs = args, num_envs
+        found = args.demonstrated()
+        self._starts, self._left, self._limits = self._places(found, device)
+        self._env = _env(args, num_envs, device, args.sticky)
+        self.single_action_space = self._env.single_action_space
+        self.first = max(0, len(self._left) - args.spread)
+        self._wins = [0, 0]  # of the episodes since `first` has changed, and how many these are
+        zeros = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        # Of each env: where its episode began, its points and steps since then, and whether it is
+        # over.
+        self._parts = {"place": zeros, "points": zeros.clone(), "steps": zeros.clone(),
+                       "over": zeros.bool()}  # fmt: skip
+        self._begun = 0  # how often episodes have begun, for the random numbers of the next ones
+
+    def _places(
+        self, found: Demonstration, device: torch.device
+    ) -> tuple[cule.State, torch.Tensor, torch.Tensor]:
+        """Of each place its state, the points that are left, and the most steps of an episode."""
+        states, points = [], []
+        with closing(_env(self.args, 1, device, 0.0)) as env:
+            env.reset(seed=0)
+            for number, action in enumerate(found.actions):
+                if number % self.args.every == 0:
+                    states.append(env.clone_state(include_rng=False))
+                infos = env.step(torch.full((1,), action, device=device))[-1]
+                points.append(int(infos["raw_reward"][0]))
+        tensors = {
+            name: torch.cat([state.tensors[name] for state in states]) for name in states[0].tensors
+        }
+        left = np.cumsum(points[::-1])[::-1][:: self.args.every].copy()
+        steps = np.arange(len(points), 0, -1)[:: self.args.every]
+        return (
+            replace(states[0], games=states[0].games * len(states), tensors=tensors),
+            torch.from_numpy(left).to(device),
+            torch.from_numpy((steps * self.args.patience + 50).astype(np.int64)).to(device),
+        )
+
+    def _begin(self, who: torch.Tensor) -> None:
+        """Begins episodes in some envs, whose numbers these are."""
+        generator = np.random.default_rng([self.args.seed, self._begun])
+        self._begun += 1
+        places = generator.integers(self.first, self.first + self.args.spread, len(who))
+        places[generator.random(len(who)) < self.args.from_start] = 0
+        rows = torch.from_numpy(np.minimum(places, len(self._left) - 1)).to(who.device)
+        tensors = {name: part[rows] for name, part in self._starts.tensors.items()}
+        games = self._starts.games[:1] * len(who)
+        self._env.restore_state(replace(self._starts, games=games, tensors=tensors), who)
+        parts = self._parts
+        parts["place"][who], parts["points"][who], parts["steps"][who] = rows, 0, 0
+
+    def _move(self, ended: torch.Tensor) -> None:
+        """Counts episodes that have ended, and lets the next ones begin earlier if enough win."""
+        parts, args = self._parts, self.args
+        counted = ended & (parts["place"] >= self.first)
+        won = counted & (parts["points"] >= self._left[parts["place"]])
+        self._wins = [self._wins[0] + int(won.sum()), self._wins[1] + int(counted.sum())]
+        if self._wins[1] >= args.episodes:
+            if self._wins[0] >= args.enough * self._wins[1]:
+                self.first = max(0, self.first - max(1, args.spread // 2))
+            self._wins = [0, 0]
+
+    def reset(self, *, seed: int) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Begins an episode in each env."""
+        observations, _ = self._env.reset(seed=seed)
+        self._begin(torch.arange(self.num_envs, device=self._env.device))
+        self._parts["over"].fill_(False)
+        return observations, {}
+
+    def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
+        """Plays a step; an env whose episode was over begins another one instead."""
+        parts = self._parts
+        observations, _, terminated, _, infos = self._env.step(actions)
+        who = parts["over"].nonzero().squeeze(1)
+        points, terminated = infos["raw_reward"].clone(), terminated.clone()
+        points[who], terminated[who] = 0, False
+        parts["points"] += points
+        parts["steps"] += 1
+        if len(who):
+            self._begin(who)
+        truncated = (parts["steps"] >= self._limits[parts["place"]]) & ~terminated
+        parts["over"] = terminated | truncated
+        if parts["over"].any():
+            self._move(parts["over"])
+        rewards = points.clamp(-1, 1).float()
+        return observations, rewards, terminated, truncated, {"raw_reward": points}
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on exactly."""
+        return {
+            "states": self._env.clone_state().tensors, "parts": dict(self._parts),
+            "first": self.first, "wins": list(self._wins), "begun": self._begun,
+        }  # fmt: skip
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from what state_dict has returned."""
+        games = self._starts.games[:1] * self.num_envs
+        tensors = state["states"]
+        whole = replace(self._starts, games=games, tensors=tensors, include_rng=True)
+        self._env.restore_state(whole)
+        self._parts = {name: part.clone() for name, part in state["parts"].items()}
+        self.first, self._wins, self._begun = state["first"], state["wins"], state["begun"]
+
+    def close(self) -> None:
+        """Frees the envs."""
+        self._env.close()
+
+
+class Robustify(ppo.PPO):
+    """PPO whose episodes begin at places of a demonstration."""
+
+    @classmethod
+    def environment(cls, args, num_envs, device):
+        return DemonstrationEnvs(args, num_envs, device)
+
+
+def main() -> int:
+    """Runs the training; returns the exit status."""
+    return train.main(Robustify, Args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
