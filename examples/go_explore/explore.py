@@ -265,8 +265,8 @@ def explore(args: Args) -> dict[str, Any]:
         name: value for name, value in dataclasses.asdict(args).items()
         if name in ("rounds", "steps", "horizon", "repeat", "ram", "ram_step", "full_action_space")
     }  # fmt: skip
-    normalised = None
-    if found.game in references()["human"]:
+    normalised = None  # where nothing has scored, an unfinished game's 0 points say nothing
+    if found.actions and found.game in references()["human"]:
         normalised = human_normalised(found.game, found.score)
     row = row_of(
         system="cule", mode="exploration", game=found.game, num_envs=num_envs,
