@@ -36,7 +36,7 @@ NAVIGATION = {
         "docs/profiling.md", "docs/atari57.md", "docs/troubleshooting.md",
         "examples/ppo/README.md", "examples/dqn/README.md", "examples/rainbow/README.md",
         "examples/a2c_vtrace/README.md", "examples/self_play/README.md",
-        "examples/jax_ppo/README.md",
+        "examples/jax_ppo/README.md", "examples/go_explore/README.md",
     ],
     "How it works": [
         "docs/how-it-works.md", "docs/benchmarks.md", "docs/findings.md",
