@@ -74,10 +74,11 @@ def test_seldom_visited_cells_are_chosen_more_often():
     assert 0.1 < (chosen == 0).mean() < 0.2  # 1 to sqrt(101 / 2), which is 0.12
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("game", ["ms_pacman", "pong", "breakout"])
-def test_both_emulators_replay_what_scores_most(game, tmp_path):
+def test_both_emulators_replay_what_scores_most(game, device, tmp_path):
     """Explored in parts, from states that were put back, and played from the start."""
-    args = explore.Args(game, folder=tmp_path, seed=3, **SMALL | {"rounds": 30})
+    args = explore.Args(game, folder=tmp_path, seed=3, **SMALL | {"rounds": 30, "device": device})
     row = explore.explore(args)  # which raises if one of them scores otherwise
     found = Demonstration.load(tmp_path / explore.BEST)
     assert found.score == row["score"] and len(found.actions) == row["demonstration_steps"]

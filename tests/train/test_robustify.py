@@ -119,9 +119,12 @@ def settings(folder, path, **changes):
     )  # fmt: skip
 
 
-def test_training_resumed_is_as_if_never_stopped(demonstration, tmp_path):
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_training_resumed_is_as_if_never_stopped(demonstration, device, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    long = {"total_frames": 6 * 4 * 16 * 8, "anneal_lr": False}
+    long = {"total_frames": 6 * 4 * 16 * 8, "anneal_lr": False, "device": device}
+    if device == "cuda":
+        long |= {"deterministic": True, "bf16": False}
     train.train(Robustify, settings(whole, demonstration, **long))
     half = {**long, "total_frames": 6 * 4 * 16 * 4}
     train.train(Robustify, settings(parts, demonstration, **half))
