@@ -18,6 +18,7 @@ ALGORITHMS = {
     "examples.pqn.pqn": "PQN: Q-learning without a replay memory",
     "examples.reinforce.reinforce": "REINFORCE: the shortest program, to learn from",
     "examples.self_play.train": "PPO for both players of a game",
+    "examples.go_explore.robustify": "PPO backwards from the end of a demonstration",
 }
 AROUND = {
     name: entry for name, entry in PROGRAMS.items()
