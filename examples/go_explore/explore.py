@@ -230,37 +230,70 @@ class Explorer:
         )  # fmt: skip
 
 
+def _before(args: Args) -> Demonstration | None:
+    """The demonstration that is in the folder already.
+
+    Raises:
+        ValueError: it is damaged, or is one of another game or action space.
+    """
+    path = args.folder / BEST
+    if not path.exists():
+        return None
+    found = Demonstration.load(path)
+    wanted = find_game(args.game).name, args.full_action_space
+    if (found.game, found.full_action_space) != wanted:
+        raise InvalidValue(
+            f"expected a folder without a demonstration of another kind, got {path}, which is of "
+            f"{found.game} with full_action_space {found.full_action_space}"
+        )
+    return found
+
+
+def _rounds(explorer: Explorer, args: Args) -> tuple[float, int]:
+    """Explores until the rounds or the seconds are over, or Ctrl-C; returns seconds and rounds."""
+    begun, played = time.perf_counter(), 0
+    with tqdm(total=args.rounds, unit="round", disable=not args.progress) as bar:
+        try:
+            while played < args.rounds:
+                explorer.round()
+                played += 1
+                bar.update()
+                said = (
+                    f"{len(explorer.archive):,} cells, {explorer.demonstration.score:,.0f} points"
+                )
+                bar.set_postfix_str(said)
+                if args.seconds is not None and time.perf_counter() - begun >= args.seconds:
+                    break
+        except KeyboardInterrupt:
+            sys.stderr.write("Stopped; what was found is kept.\n")
+    return time.perf_counter() - begun, played
+
+
 def explore(args: Args) -> dict[str, Any]:
-    """Explores, writes the demonstration, and checks that both emulators replay it.
+    """Explores, checks that both emulators replay what scored most, and writes it down.
+
+    A demonstration that is in the folder and scores as much stays.
 
     Returns:
         The row of the results, which is in the folder, too.
 
     Raises:
         RuntimeError: an emulator replays it with another score.
-        TypeError, ValueError: a setting is wrong, or a file cannot be written.
+        TypeError, ValueError: a setting is wrong, the folder has a demonstration of another game,
+            or a file cannot be written.
     """
     args.check()
+    before = _before(args)
     explorer = Explorer(args)
-    with closing(explorer.env) as env, tqdm(
-        total=args.rounds, unit="round", disable=not args.progress
-    ) as bar:  # fmt: skip
-        begun, frames = time.perf_counter(), 0
-        for _ in range(args.rounds):
-            explorer.round()
-            frames += args.steps * env.num_envs * FRAMESKIP
-            score = explorer.demonstration.score
-            bar.update()
-            bar.set_postfix_str(f"{len(explorer.archive):,} cells, score {score:,.0f}")
-            if args.seconds is not None and time.perf_counter() - begun >= args.seconds:
-                break
-        seconds = time.perf_counter() - begun
+    with closing(explorer.env) as env:
+        seconds, played = _rounds(explorer, args)
         device, num_envs = env.device, env.num_envs
-    found = explorer.demonstration
-    found.save(args.folder / BEST)
+    frames, found = played * args.steps * num_envs * FRAMESKIP, explorer.demonstration
     replayed = {name: found.replayed(name) for name in ("cule", "ale-py")}
     if set(replayed.values()) != {found.score}:
         raise RuntimeError(f"expected a replay with {found.score:,.0f} points, got {replayed}")
+    if before is None or before.score < found.score:
+        found.save(args.folder / BEST)
     settings = {
         name: value for name, value in dataclasses.asdict(args).items()
         if name in ("rounds", "steps", "horizon", "repeat", "ram", "ram_step", "full_action_space")
@@ -284,10 +317,11 @@ def run(args: Args) -> None:
     share = ""
     if row["score_normalised"] is not None:
         share = f", {row['score_normalised']:.0%} of the way to a human,"
+    best = Demonstration.load(args.folder / BEST)
     sys.stdout.write(
         f"{row['game']}: {row['cells']:,} cells and {row['score']:,.0f} points{share} after "
         f"{row['frames']:,} frames in {row['seconds']:.1f} seconds\n"
-        f"In {args.folder / BEST}: the {row['demonstration_steps']:,} actions that score this, on "
+        f"In {args.folder / BEST}: {len(best.actions):,} actions that score {best.score:,.0f}, on "
         "ale-py, too\n"
     )
 

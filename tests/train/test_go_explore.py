@@ -109,12 +109,41 @@ def test_exploring_returns_to_where_its_actions_lead():
 
 def test_the_same_seed_explores_the_same(tmp_path):
     rows = [
-        explore.explore(explore.Args("seaquest", folder=tmp_path, seed=seed, **SMALL))
-        for seed in (1, 1, 2)
+        explore.explore(explore.Args("seaquest", folder=tmp_path / str(n), seed=seed, **SMALL))
+        for n, seed in enumerate((1, 1, 2))
     ]
     names = ("cells", "score", "demonstration_steps")
     first, again, other = ([row[name] for name in names] for row in rows)
     assert first == again != other
+
+
+def test_ctrl_c_keeps_what_was_found(tmp_path, monkeypatch, capsys):
+    rounds, play = [], explore.Explorer.round
+
+    def stopped(self):
+        if len(rounds) == 20:
+            raise KeyboardInterrupt
+        rounds.append(play(self))
+
+    monkeypatch.setattr(explore.Explorer, "round", stopped)
+    args = explore.Args("breakout", folder=tmp_path, **SMALL | {"rounds": 1000})
+    row = explore.explore(args)
+    assert row["frames"] == 20 * args.steps * 8 * 4 and row["score"] > 0
+    assert Demonstration.load(tmp_path / explore.BEST).score == row["score"]
+    assert "what was found is kept" in capsys.readouterr().err
+
+
+def test_a_better_demonstration_stays_in_the_folder(tmp_path):
+    args = explore.Args("breakout", folder=tmp_path, **SMALL | {"rounds": 20})
+    explore.explore(args)
+    best = Demonstration.load(tmp_path / explore.BEST)
+    explore.explore(dataclasses.replace(args, rounds=1))  # in which nobody scores
+    assert Demonstration.load(tmp_path / explore.BEST) == best
+    with pytest.raises(ValueError, match="expected a folder without a demonstration of another"):
+        explore.explore(dataclasses.replace(args, game="pong"))
+    (tmp_path / explore.BEST).write_text("{")
+    with pytest.raises(ValueError, match="expected a demonstration, got"):
+        explore.explore(args)
 
 
 def test_cells_of_named_bytes(tmp_path):
