@@ -109,7 +109,12 @@ def backend_of(recording: Recording, process: str = "main") -> dict[str, float]:
     return found
 
 
-def test_threads_are_told_apart(tmp_path):
+def seconds_of_threads(folder: Path, names: list[str]) -> tuple[dict[str, float], list[float]]:
+    """Records a call of JAX in each of some threads, one after the other.
+
+    Returns:
+        Seconds in the backend by process and thread, and those by the threads' own clocks.
+    """
     x = jax.numpy.ones((256, 256))
     multiplied(x).block_until_ready()
 
@@ -121,21 +126,30 @@ def test_threads_are_told_apart(tmp_path):
             spin(0.05)
 
     spent: list[float] = []
-    names = ["first", "second", "third"]
-    with scope.record(tmp_path) as recording:
+    with scope.record(folder) as recording:
         for name in names:
             thread = threading.Thread(target=act, name=name)
             with scope.operation("own"):
                 thread.start()
                 thread.join()
                 multiplied(x).block_until_ready()
-    others = {one.process: one.seconds for one in recording.breakdown()
-              if (one.operation, one.level) == ("other", "backend")}  # fmt: skip
-    assert list(others) == [f"main:{name}" for name in names]
-    # Where a thread is not run between the clock and the operation, only the clock goes on.
-    for found, most in zip(others.values(), spent, strict=True):
-        assert 0.8 * most < found < most + 1e-3
     assert set(backend_of(recording)) == {"own"}
+    return {one.process: one.seconds for one in recording.breakdown()
+            if (one.operation, one.level) == ("other", "backend")}, spent  # fmt: skip
+
+
+def test_threads_are_told_apart(tmp_path):
+    names = ["first", "second", "third"]
+    for attempt in range(3):
+        others, spent = seconds_of_threads(tmp_path / str(attempt), names)
+        assert list(others) == [f"main:{name}" for name in names]
+        pairs = list(zip(others.values(), spent, strict=True))
+        assert all(found < most + 1e-3 for found, most in pairs)
+        # Where a thread is not run between the clock and the operation, only the clock goes on, as
+        # beside a busy program. Then it is recorded again.
+        if all(0.8 * most < found for found, most in pairs):
+            return
+    raise AssertionError(f"expected most of the clocks' seconds, got {pairs}")
 
 
 def act_in_a_fork() -> None:
