@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 import tyro
 
 from cule.devices.device import find_device
@@ -122,7 +121,7 @@ def main() -> None:
     device = find_device(args.device)
     shared = {"commit": commit(), "date": now(), "mode": "starts", "system": "cule",
               "at_once": args.at_once, "command": command_line(),
-              **machine(torch.device(device), args.num_threads)}  # fmt: skip
+              **machine(device, args.num_threads)}  # fmt: skip
     with ThreadPoolExecutor(args.at_once) as pool:
         for found in pool.map(lambda game: starts_of(game, args), games_of(args.games)):
             sys.stdout.write(f"{found}\n")

@@ -11,7 +11,7 @@ import torch
 
 from cule.engine import Engine
 from cule.errors import InvalidValue
-from cule.facts.actions import ACTIONS, ContinuousActions, check_numbers
+from cule.facts.actions import ACTIONS, ContinuousActions, check_numbers, unsigned
 
 # The types of a call's actions.
 ArrayLike = torch.Tensor | np.ndarray | Sequence[Any]
@@ -85,10 +85,10 @@ class Inputs:
             return functools.partial(self.set_rows, rows, count, actions)
         batch, bound = self._engine.batch, self._num_actions
         given, target = actions.numpy(), self._engine.tensors["actions"][rows].numpy()
-        unsigned = given.view(np.uint64)  # as such negative numbers are the largest
+        numbers = unsigned(actions)
 
         def set_actions() -> None:
-            if unsigned.max() >= bound:
+            if numbers.max() >= bound:
                 self.set_rows(rows, count, actions)
             target[...] = given
             batch.actions_b = 0

@@ -47,8 +47,8 @@ def on_device(name: str, values: Any, device: torch.device) -> torch.Tensor:
     return torch.from_numpy(np.array(array(name, values), order="C")).to(device)
 
 
-def _unsigned(tensor: torch.Tensor) -> np.ndarray:
-    """Integers on the CPU as numbers without a sign, in the same memory."""
+def unsigned(tensor: torch.Tensor) -> np.ndarray:
+    """Integers on the CPU without a sign, in the same memory: negative ones are the largest."""
     values = tensor.numpy()
     return values.view(f"u{values.itemsize}")
 
@@ -71,8 +71,7 @@ def check_numbers(
         tensor = tensor.long()
     if tuple(tensor.shape) != shape:
         raise InvalidValue(f"expected {name} to have shape {shape}, got {tuple(tensor.shape)}")
-    # As numbers without a sign negative ones are the largest.
-    if device.type == "cpu" and _unsigned(tensor).max() >= bound:
+    if device.type == "cpu" and unsigned(tensor).max() >= bound:
         raise InvalidValue(
             f"expected {name} from 0 to {bound - 1}, got values from {int(tensor.min())} to "
             f"{int(tensor.max())}"

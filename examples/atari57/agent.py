@@ -45,6 +45,7 @@ from examples.atari57.games import game_of
 from examples.atari57.references import human_normalised
 from examples.atari57.settings import (
     ALGORITHMS,
+    FRAMES,
     PROTOCOLS,
     AlgorithmName,
     ProtocolName,
@@ -83,7 +84,7 @@ class Args:
     """the game, one of Atari-57"""
     seed: int = 0
     """seed of the training"""
-    total_frames: int = 200_000_000
+    total_frames: int = FRAMES
     """emulated frames of the training"""
     max_seconds: float | None = None
     """when to end the training, in seconds"""

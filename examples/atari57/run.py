@@ -31,9 +31,6 @@ from examples.atari57.games import games_of, longest_first
 from examples.atari57.report import REPORT, write_report
 from examples.atari57.settings import AlgorithmName, ProtocolName, lengths
 
-# Of a training, if nothing else is asked for.
-FRAMES = 200_000_000
-
 
 @dataclass
 class Args(Placing):
@@ -80,10 +77,7 @@ def what_and_how_long(args: Args, agents: int) -> dict[str, Any]:
     """
     hours, frames = args.gpu_hours, args.total_frames
     if hours is None:
-        return {
-            "algorithm": args.algorithm,
-            "total_frames": FRAMES if frames is None else frames,
-        }
+        return lengths(None, frames) | {"algorithm": args.algorithm}
     if not 0 < hours < math.inf:
         raise InvalidValue(f"expected gpu_hours to be greater than 0, got {hours}")
     if frames is not None:
@@ -92,7 +86,7 @@ def what_and_how_long(args: Args, agents: int) -> dict[str, Any]:
         )
     # Of several that share a GPU each has a part of its seconds.
     seconds = 3600 * hours / agents * args.per_gpu / args.gpus_per_training
-    return lengths(seconds, None, FRAMES) | {"algorithm": args.algorithm}
+    return lengths(seconds, None) | {"algorithm": args.algorithm}
 
 
 def jobs_of(args: Args) -> list[Job]:

@@ -30,7 +30,7 @@ from cule.train.sweep import sweep
 from cule.train.sweep.jobs import Job
 from cule.train.sweep.placing import Placing, executor_of
 from cule.train.sweep.table import Live
-from examples.atari57 import aggregates, run
+from examples.atari57 import aggregates
 from examples.atari57.agent import PROGRAM
 from examples.atari57.games import games_of
 from examples.atari57.references import human_normalised
@@ -86,7 +86,7 @@ def jobs_of(args: Args) -> list[Job]:
     names = ("protocol", "episodes", "max_frames", "num_threads")
     shared = options_of({
         **{name: getattr(args, name) for name in names},
-        **lengths(args.seconds, args.total_frames, run.FRAMES),
+        **lengths(args.seconds, args.total_frames),
         "video": False, "card": False, "progress": False,
     })  # fmt: skip
     jobs = []

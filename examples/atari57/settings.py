@@ -69,6 +69,8 @@ CHOSEN = {"a2c_vtrace": "vtrace-8192-scaled", "ppo": "ppo-8192-short", "pqn": "p
 # The candidate of a suite with a budget of time, by the seconds of each training from which on it
 # is the one.
 BUDGETS: Mapping[float, str] = {0.0: "vtrace-8192-scaled"}
+# Emulated frames of a training, if nothing else is asked for.
+FRAMES = 200_000_000
 # More frames than any training has that ends by its seconds.
 ENDLESS = 10**12
 
@@ -135,7 +137,7 @@ def settings_of(
     return algorithm, {**settings, **SPARSE}
 
 
-def lengths(seconds: float | None, frames: int | None, otherwise: int) -> dict[str, Any]:
+def lengths(seconds: float | None, frames: int | None) -> dict[str, Any]:
     """The settings of how long to train: by seconds, by frames, or by both.
 
     By seconds alone, what changes in the course of a training follows the seconds, and is at its
@@ -143,13 +145,13 @@ def lengths(seconds: float | None, frames: int | None, otherwise: int) -> dict[s
 
     Args:
         seconds: of the training at most; None: as many as it takes.
-        frames: of the training at most; None: those that it has time for.
-        otherwise: the frames if neither is given.
+        frames: of the training at most; None: those that it has time for, or FRAMES if `seconds` is
+            None, too.
     """
     by_seconds = seconds is not None and frames is None
     return {
         "max_seconds": seconds,
-        "total_frames": ENDLESS if by_seconds else otherwise if frames is None else frames,
+        "total_frames": ENDLESS if by_seconds else FRAMES if frames is None else frames,
         "schedule_by": "seconds" if by_seconds else "frames",
     }
 

@@ -32,6 +32,12 @@ class Paths:
         return np.frombuffer(b"".join(reversed(parts)), dtype=np.uint8)
 
 
+def states_at(states: cule.State, rows: torch.Tensor) -> cule.State:
+    """Some of the states of one game, with the numbers `rows`, (n,) int64."""
+    tensors = {name: part[rows.to(part.device)] for name, part in states.tensors.items()}
+    return replace(states, games=states.games[:1] * len(rows), tensors=tensors)
+
+
 class Archive:
     """Cells that were reached.
 
@@ -47,11 +53,11 @@ class Archive:
     """
 
     def __init__(self, start: cule.State, capacity: int):
-        self._start, self.capacity = start, capacity
-        self._places: dict[int, int] = {}
-        self._states = {
+        self.capacity, self._places = capacity, dict[int, int]()
+        room = {
             name: part.new_empty(capacity, *part.shape[1:]) for name, part in start.tensors.items()
         }
+        self._states = replace(start, tensors=room)
         self.scores = np.zeros(0)
         self.steps, self.visits, self.paths = (np.zeros(0, dtype=np.int64) for _ in range(3))
 
@@ -111,7 +117,7 @@ class Archive:
         self.scores[places], self.steps[places], self.paths[places] = scores, steps, paths
         self.visits[places] = np.maximum(self.visits[places], 1)
         for name, part in states.tensors.items():
-            self._states[name][torch.from_numpy(places).to(part.device)] = part
+            self._states.tensors[name][torch.from_numpy(places).to(part.device)] = part
 
     def choose(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Cells to go on from, (count,) int64: those that were seldom visited more often."""
@@ -120,9 +126,7 @@ class Archive:
 
     def states(self, places: np.ndarray) -> cule.State:
         """The states of some cells."""
-        rows = torch.from_numpy(places)
-        tensors = {name: part[rows.to(part.device)] for name, part in self._states.items()}
-        return replace(self._start, games=self._start.games * len(places), tensors=tensors)
+        return states_at(self._states, torch.from_numpy(places))
 
     def best(self) -> int:
         """The place of the cell with the most points, and of those the fewest steps."""

@@ -6,9 +6,12 @@ import json
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
+import cule
 from cule.console.options import action_numbers
 from cule.disk.files import opened, replacing
 from cule.errors import InvalidValue
@@ -18,6 +21,27 @@ from cule.train.evaluate.episode_envs import make_episode_envs
 
 MOST_FRAMES = 108_000
 KIND = "cule demonstration"
+
+
+def make_env(
+    game: str, num_envs: int, device: torch.device, *, full_action_space: bool, num_threads: int,
+    **more: Any,
+) -> cule.AtariEnv:  # fmt: skip
+    """Envs whose games begin as those of demonstrations: all alike, without no-ops.
+
+    Args:
+        game: the name of the game.
+        num_envs: how many envs there are.
+        device: where they are.
+        full_action_space: whether they have all 18 actions.
+        num_threads: CPU threads of the emulator.
+        more: further keywords of AtariEnv.
+    """
+    return cule.AtariEnv(
+        game, num_envs, device, noop_max=0, reset_pool_size=1, reward_clipping=False,
+        frameskip=FRAMESKIP, full_action_space=full_action_space, num_threads=num_threads,
+        output="torch_shared", progress=False, **more,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from cule.train.envs.emulator import FRAMESKIP
 from cule.train.logs.rows import append_row, row_of
 from examples.atari57.references import human_normalised, references
 from examples.go_explore.archive import Archive, Paths
-from examples.go_explore.demonstration import MOST_FRAMES, Demonstration
+from examples.go_explore.demonstration import MOST_FRAMES, Demonstration, make_env
 
 # A cell's picture: its rows, columns and shades.
 ROWS, COLUMNS, SHADES = 11, 8, 8
@@ -121,11 +121,10 @@ class Explorer:
         device = find_device(args.device)
         many = device.type == "cuda"
         self.args, self._rng = args, np.random.default_rng(args.seed)
-        self.env = cule.AtariEnv(
-            args.game, args.num_envs or (4096 if many else 64), device, noop_max=0,
-            reset_pool_size=1, reward_clipping=False, frameskip=FRAMESKIP,
-            full_action_space=args.full_action_space, max_num_frames_per_episode=MOST_FRAMES,
-            output="torch_shared", progress=False, num_threads=args.num_threads,
+        self.env = make_env(
+            args.game, args.num_envs or (4096 if many else 64), device,
+            full_action_space=args.full_action_space, num_threads=args.num_threads,
+            max_num_frames_per_episode=MOST_FRAMES,
         )  # fmt: skip
         self._count, self._actions = self.env.num_envs, int(self.env.single_action_space.n)
         shape = (len(args.ram) or ROWS * COLUMNS,)
@@ -134,13 +133,9 @@ class Explorer:
         self._bytes = torch.tensor([labels[name] for name in args.ram], device=device).long()
         observations, _ = self.env.reset(seed=args.seed)
         self._paths = Paths()
-        self.archive = Archive(
-            self.env.clone_state([0]), args.max_cells or (2**16 if many else 2**12)
-        )
-        zeros = np.zeros(1, dtype=np.int64)
-        self.archive.put(
-            self._cells(observations)[:1], np.zeros(1), zeros, [0], self.env.clone_state([0])
-        )
+        start, zeros = self.env.clone_state([0]), np.zeros(1, dtype=np.int64)
+        self.archive = Archive(start, args.max_cells or (2**16 if many else 2**12))
+        self.archive.put(self._cells(observations)[:1], np.zeros(1), zeros, [0], start)
         self.demonstration = self._demonstration(np.zeros(0, np.uint8), 0.0)
         # Of each env: its path, the actions since then, its points and steps, the rounds since it
         # has returned, and whether its game is over.

@@ -25,8 +25,8 @@ from cule import train
 from cule.errors import InvalidValue
 from cule.rom import find_game
 from cule.train.checks import at_least, within
-from cule.train.envs.emulator import FRAMESKIP
-from examples.go_explore.demonstration import Demonstration
+from examples.go_explore.archive import states_at
+from examples.go_explore.demonstration import Demonstration, make_env
 from examples.ppo import ppo
 
 
@@ -86,11 +86,10 @@ class Args(ppo.Args):
 
 
 def _env(args: Args, num_envs: int, device: torch.device, sticky: float) -> cule.AtariEnv:
-    return cule.AtariEnv(
-        args.game, num_envs, device, noop_max=0, reset_pool_size=1, stack_num=1,
-        frameskip=FRAMESKIP, reward_clipping=False, repeat_action_probability=sticky,
-        full_action_space=args.full_action_space, max_num_frames_per_episode=10**9,
-        output="torch_shared", progress=False, num_threads=args.num_threads,
+    return make_env(
+        args.game, num_envs, device, full_action_space=args.full_action_space,
+        num_threads=args.num_threads, stack_num=1, repeat_action_probability=sticky,
+        max_num_frames_per_episode=10**9,
     )  # fmt: skip
 
 
@@ -155,9 +154,7 @@ class DemonstrationEnvs:
         places = generator.integers(self.first, self.first + self.args.spread, len(who))
         places[generator.random(len(who)) < self.args.from_start] = 0
         rows = torch.from_numpy(np.minimum(places, len(self._left) - 1)).to(who.device)
-        tensors = {name: part[rows] for name, part in self._starts.tensors.items()}
-        games = self._starts.games[:1] * len(who)
-        self._env.restore_state(replace(self._starts, games=games, tensors=tensors), who)
+        self._env.restore_state(states_at(self._starts, rows), who)
         parts = self._parts
         parts["place"][who], parts["points"][who], parts["steps"][who] = rows, 0, 0
 

@@ -6,21 +6,12 @@ import json
 
 import numpy as np
 import pytest
-from training_runs import settings, trained
 
 from cule.train.evaluate import evaluation
 from cule.train.evaluate.ended_groups import EndedGroups
 from cule.train.evaluate.evaluator import Evaluator
 
 SCORES = ("score", "score_deviation", "score_min", "score_max")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A trained policy."""
-    folder = tmp_path_factory.mktemp("run")
-    trained(settings(folder, total_frames=500))
-    return folder
 
 
 def evaluated(run, **changes):

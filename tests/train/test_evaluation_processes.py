@@ -13,20 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from training_runs import children_of, settings, trained
+from training_runs import children_of
 
 from cule.train.evaluate import evaluation, policies
 from cule.train.evaluate import evaluator as evaluator_module
 from cule.train.evaluate.policy import Policy
 from tests.support import warm
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A trained policy."""
-    folder = tmp_path_factory.mktemp("run")
-    trained(settings(folder, total_frames=500))
-    return folder
 
 
 def wanted(run, **changes):

@@ -156,7 +156,7 @@ class CudaBackend final : public Backend {
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   };
 
-  // Releases translated ROMs and the side stream. If the process is ending, CUDA calls fail: then
+  // Releases translated ROMs and the side streams. If the process is ending, CUDA calls fail: then
   // everything is released already, so errors are ignored.
   void release() noexcept {
     int before = 0;

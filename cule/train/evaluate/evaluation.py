@@ -216,13 +216,11 @@ def _received(ours: Connection, worker: Any, count: int) -> Any:
     return received
 
 
-def _ended_before(
-    args: Args, state: dict[str, Any], device: torch.device, sticky: float
-) -> EndedGroups:
-    """The groups of an evaluation that have ended, if it was stopped."""
+def _ended_before(args: Args, networks: str, device: torch.device, sticky: float) -> EndedGroups:
+    """The groups of an evaluation that have ended, if it was stopped; `networks` names those."""
     decisive = ("episodes", "emulator", "noops", "seed", "greedy", "max_frames", "patches")
     what = {name: getattr(args, name) for name in decisive} | {
-        "sticky": sticky, "device": device.type, "networks": digest_of(state), "version": COMMIT,
+        "sticky": sticky, "device": device.type, "networks": networks, "version": COMMIT,
     }  # fmt: skip
     parts = in_parts(args.episodes, groups_of(args.episodes, device))
     return EndedGroups(args.run, what, {part.start: part.stop - part.start for part in parts})
@@ -280,9 +278,9 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
     policy, state = load_policy(args.run, device, args.program)
     trained = state["args"]
     patches_of(args.patches, find_game(trained["game"]))  # a wrong name is an error before all else
-    rows = []
+    rows, networks = [], digest_of(state)
     for sticky in args.sticky:
-        ended = _ended_before(args, state, device, sticky)
+        ended = _ended_before(args, networks, device, sticky)
         scores = _scores(args, policy, state, device, sticky, ended)
         row = row_of(
             system=args.emulator, mode="evaluation", game=trained["game"], num_envs=args.episodes,
@@ -291,7 +289,7 @@ def evaluate(args: Args) -> list[dict[str, Any]]:
             frames=state["frames"],
             sticky=sticky, noops=args.noops, greedy=args.greedy, episodes=args.episodes,
             max_frames=args.max_frames, full_action_space=full_actions_of(state),
-            eval_seed=args.seed, patches=list(args.patches), networks=digest_of(state),
+            eval_seed=args.seed, patches=list(args.patches), networks=networks,
             score=float(scores.mean()), score_deviation=float(scores.std()),
             score_min=float(scores.min()), score_max=float(scores.max()),
         )  # fmt: skip
