@@ -114,7 +114,7 @@ class Explorer:
     Attributes:
         env: the envs.
         archive: the cells.
-        demonstration: what has scored most.
+        demonstration: what has scored most, without actions if nothing has scored.
     """
 
     def __init__(self, args: Args):
@@ -137,6 +137,7 @@ class Explorer:
         self.archive = Archive(start, args.max_cells or (2**16 if many else 2**12))
         self.archive.put(self._cells(observations)[:1], np.zeros(1), zeros, [0], start)
         self.demonstration = self._demonstration(np.zeros(0, np.uint8), 0.0)
+        self._most = -np.inf  # what it scores; nothing counts so far
         # Of each env: its path, the actions since then, its points and steps, the rounds since it
         # has returned, and whether its game is over.
         self._path, self._steps, self._rounds = np.zeros((3, self._count), dtype=np.int64)
@@ -200,12 +201,25 @@ class Explorer:
         for number in range(self._count):
             self._since[number].append(actions[: last[number] + 1, number].astype(np.uint8))
         self._over, self._rounds = ended, self._rounds + 1
-        best = int(self._scores.argmax())
-        if self._scores[best] > self.demonstration.score:
-            way = np.concatenate([self._paths.actions(int(self._path[best])), *self._since[best]])
-            # Until the last point: what comes after it scores nothing.
-            length = len(way) - int(last[best]) + int(np.flatnonzero(points[:, best])[-1])
-            self.demonstration = self._demonstration(way[:length], float(self._scores[best]))
+        self._keep_best(ended, points, last)
+
+    def _keep_best(self, ended: np.ndarray, points: np.ndarray, last: np.ndarray) -> None:
+        """Makes a demonstration of what has scored most.
+
+        A game that is not over has to have more than 0 points: where only losing is possible, as in
+        Skiing, one that has just begun has the most.
+        """
+        scores = np.where(ended | (self._scores > 0), self._scores, -np.inf)
+        best = int(scores.argmax())
+        if scores[best] <= self._most:
+            return
+        self._most = float(scores[best])
+        way = np.concatenate([self._paths.actions(int(self._path[best])), *self._since[best]])
+        if self._most > 0:  # until the last point: what comes after it scores nothing
+            way = way[: len(way) - int(last[best]) + int(np.flatnonzero(points[:, best])[-1])]
+        elif self._most == 0:  # as without playing
+            way = way[:0]
+        self.demonstration = self._demonstration(way, self._most)
 
     def round(self) -> None:
         """Returns to cells, explores from there, and keeps where that has led."""
@@ -287,7 +301,7 @@ def explore(args: Args) -> dict[str, Any]:
     replayed = {name: found.replayed(name) for name in ("cule", "ale-py")}
     if set(replayed.values()) != {found.score}:
         raise RuntimeError(f"expected a replay with {found.score:,.0f} points, got {replayed}")
-    if before is None or before.score < found.score:
+    if before is None or not before.actions or before.score < found.score:
         found.save(args.folder / BEST)
     settings = {
         name: value for name, value in dataclasses.asdict(args).items()

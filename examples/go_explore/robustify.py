@@ -51,6 +51,9 @@ class Args(ppo.Args):
     """episodes of which that is the part"""
     from_start: float = 0.1
     """part of the episodes that begins at the start of the game"""
+    tolerance: float = 0.0
+    """part of the points of the demonstration that may be missing in an episode that counts as one
+    that scores as much"""
     patience: float = 1.5
     """how many times as long as the demonstration an episode may take, and 50 steps more"""
     eval_episodes: int = 0
@@ -64,7 +67,7 @@ class Args(ppo.Args):
                 f"expected eval_episodes to be 0 with a demonstration, got {self.eval_episodes}"
             )
         at_least(1, self, "every", "spread", "episodes", "patience")
-        within(0, 1, self, "enough", "from_start")
+        within(0, 1, self, "enough", "from_start", "tolerance")
 
     def demonstrated(self) -> Demonstration:
         """The demonstration.
@@ -93,6 +96,16 @@ def _env(args: Args, num_envs: int, device: torch.device, sticky: float) -> cule
     )  # fmt: skip
 
 
+def wanted(left: torch.Tensor, tolerance: float) -> torch.Tensor:
+    """What an episode has to score to succeed, by the place where it begins.
+
+    Args:
+        left: (places,), what the demonstration scores from there on; below 0 where points are lost.
+        tolerance: which part of these points may be missing, or be lost besides.
+    """
+    return left - tolerance * left.abs()
+
+
 class DemonstrationEnvs:
     """Envs whose episodes begin at places of a demonstration, and which say when they succeed.
 
@@ -107,6 +120,7 @@ class DemonstrationEnvs:
     Attributes:
         first: the first of the `spread` places at which episodes begin now; 0: the start of the
             game.
+        first_on_device: the same as a tensor, () float32.
     """
 
     def __init__(self, args: Args, num_envs: int, device: torch.device):
@@ -115,6 +129,8 @@ class DemonstrationEnvs:
         self._starts, self._left, self._limits = self._places(found, device)
         self._env = _env(args, num_envs, device, args.sticky)
         self.single_action_space = self._env.single_action_space
+        self._wanted = wanted(self._left, args.tolerance)
+        self.first_on_device = torch.zeros((), device=device)
         self.first = max(0, len(self._left) - args.spread)
         self._wins = [0, 0]  # of the episodes since `first` has changed, and how many these are
         zeros = torch.zeros(num_envs, dtype=torch.int64, device=device)
@@ -123,6 +139,15 @@ class DemonstrationEnvs:
         self._parts = {"place": zeros, "points": zeros.clone(), "steps": zeros.clone(),
                        "over": zeros.bool()}  # fmt: skip
         self._begun = 0  # how often episodes have begun, for the random numbers of the next ones
+
+    @property
+    def first(self) -> int:
+        return self._first
+
+    @first.setter
+    def first(self, place: int) -> None:
+        self._first = place
+        self.first_on_device.fill_(place)
 
     def _places(
         self, found: Demonstration, device: torch.device
@@ -162,7 +187,7 @@ class DemonstrationEnvs:
         """Counts episodes that have ended, and lets the next ones begin earlier if enough win."""
         parts, args = self._parts, self.args
         counted = ended & (parts["place"] >= self.first)
-        won = counted & (parts["points"] >= self._left[parts["place"]])
+        won = counted & (parts["points"] >= self._wanted[parts["place"]])
         self._wins = [self._wins[0] + int(won.sum()), self._wins[1] + int(counted.sum())]
         if self._wins[1] >= args.episodes:
             if self._wins[0] >= args.enough * self._wins[1]:
@@ -221,6 +246,12 @@ class Robustify(ppo.PPO):
     @classmethod
     def environment(cls, args, num_envs, device):
         return DemonstrationEnvs(args, num_envs, device)
+
+    def loss(self, nets, batch):
+        parts, envs = super().loss(nets, batch), self.context.envs
+        if envs is None:  # a process that only learns
+            return parts
+        return {**parts, "first": envs.first_on_device}
 
 
 def main() -> int:

@@ -146,6 +146,21 @@ def test_a_better_demonstration_stays_in_the_folder(tmp_path):
         explore.explore(args)
 
 
+def test_where_points_are_only_lost_a_game_that_has_ended_is_demonstrated(tmp_path, monkeypatch):
+    """In Skiing a game that has just begun has the most points; here games end after 400 frames."""
+    folder = tmp_path / "skiing"
+    args = explore.Args("skiing", folder=folder, **SMALL)
+    empty = explore.explore(dataclasses.replace(args, rounds=1))  # in which none has ended
+    assert (empty["score"], empty["demonstration_steps"]) == (0, 0)
+    monkeypatch.setattr(explore, "MOST_FRAMES", 400)
+    row = explore.explore(args)
+    assert row["demonstration_steps"] == 100 and -700 < row["score"] < -600
+    assert Demonstration.load(folder / explore.BEST).score == row["score"]
+    # In Montezuma's Revenge such a game has 0 points, as one without actions.
+    row = explore.explore(explore.Args("montezuma_revenge", folder=tmp_path, **SMALL))
+    assert (row["score"], row["demonstration_steps"]) == (0, 0)
+
+
 def test_cells_of_named_bytes(tmp_path):
     args = explore.Args("montezuma_revenge", folder=tmp_path, ram=("player_x", "player_y"), **SMALL)
     rows = [explore.explore(dataclasses.replace(args, ram_step=step)) for step in (2, 256)]

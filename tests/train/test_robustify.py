@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from cule import train
 from cule.train.evaluate import evaluation
 from examples.go_explore import explore
 from examples.go_explore.demonstration import Demonstration
-from examples.go_explore.robustify import Args, DemonstrationEnvs, Robustify
+from examples.go_explore.robustify import Args, DemonstrationEnvs, Robustify, wanted
 
 CPU = torch.device("cpu")
 GAME = "ms_pacman"
@@ -82,6 +83,20 @@ def test_who_scores_less_begins_where_it_began(demonstration):
     envs.close()
 
 
+def test_points_within_the_tolerance_are_enough(demonstration):
+    """Of points that were lost, more may be lost."""
+    envs = envs_of(demonstration, tolerance=0.25)
+    assert torch.equal(envs._wanted, envs._left * 0.75)
+    envs.close()
+    lost = torch.tensor([-100, 40])
+    assert wanted(lost, 0.0).tolist() == [-100, 40] and wanted(lost, 0.1).tolist() == [-110, 36]
+    envs = envs_of(demonstration, tolerance=1.0)
+    before = envs.first
+    play(envs, Demonstration.load(demonstration), 400, wrong=True)
+    assert before > envs.first == envs.first_on_device
+    envs.close()
+
+
 def test_an_episode_ends_after_a_while_and_begins_at_a_place(demonstration):
     envs = envs_of(demonstration, num_envs=1, patience=1.0)
     place = int(envs._parts["place"][0])
@@ -140,6 +155,9 @@ def test_a_trained_policy_plays_the_game_from_its_start(demonstration, tmp_path)
         num_threads=1, progress=False, program=("examples.go_explore.robustify",),
     ))  # fmt: skip
     assert row["game"] == GAME and row["episodes"] == 2
+    logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    first = envs_of(demonstration).first
+    assert [line["first"] for line in logged if "first" in line] == [first]
 
 
 @pytest.mark.parametrize("changes, message", [
@@ -147,6 +165,7 @@ def test_a_trained_policy_plays_the_game_from_its_start(demonstration, tmp_path)
     ({"full_action_space": True}, "expected a demonstration with full_action_space True, got"),
     ({"every": 0}, "expected every to be at least 1, got 0"),
     ({"enough": 2.0}, "expected enough to be from 0 to 1, got 2.0"),
+    ({"tolerance": -0.1}, "expected tolerance to be from 0 to 1, got -0.1"),
     ({"eval_episodes": 3}, "expected eval_episodes to be 0 with a demonstration, got 3"),
 ])  # fmt: skip
 def test_settings_that_do_not_fit_are_refused(demonstration, tmp_path, changes, message):
