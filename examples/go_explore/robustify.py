@@ -188,7 +188,8 @@ class DemonstrationEnvs:
         parts, args = self._parts, self.args
         counted = ended & (parts["place"] >= self.first)
         won = counted & (parts["points"] >= self._wanted[parts["place"]])
-        self._wins = [self._wins[0] + int(won.sum()), self._wins[1] + int(counted.sum())]
+        more = torch.stack([won.sum(), counted.sum()]).tolist()  # the host waits once
+        self._wins = [self._wins[0] + more[0], self._wins[1] + more[1]]
         if self._wins[1] >= args.episodes:
             if self._wins[0] >= args.enough * self._wins[1]:
                 self.first = max(0, self.first - max(1, args.spread // 2))
@@ -214,8 +215,7 @@ class DemonstrationEnvs:
             self._begin(who)
         truncated = (parts["steps"] >= self._limits[parts["place"]]) & ~terminated
         parts["over"] = terminated | truncated
-        if parts["over"].any():
-            self._move(parts["over"])
+        self._move(parts["over"])
         rewards = points.clamp(-1, 1).float()
         return observations, rewards, terminated, truncated, {"raw_reward": points}
 
