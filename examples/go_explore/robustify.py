@@ -5,8 +5,9 @@
 
 The backward algorithm (Salimans and Chen, 2018; Ecoffet et al., 2021): PPO whose episodes begin
 near the end of the demonstration. Once enough of them score what the demonstration scores from
-there, they begin earlier, until they begin at the start of the game. Some do from the first on. An
-episode that takes much longer than the demonstration ends without success.
+there, they begin earlier, until they begin at the start of the game. Some do from the first on, and
+some begin at any later place, so that it is not forgotten how to go on from there. An episode that
+takes much longer than the demonstration ends without success.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Args(ppo.Args):
     """episodes of which that is the part"""
     from_start: float = 0.1
     """part of the episodes that begins at the start of the game"""
+    rehearse: float = 0.1
+    """part of the episodes that begins at any place from the first of the places on, to the end"""
     tolerance: float = 0.0
     """part of the points of the demonstration that may be missing in an episode that counts as one
     that scores as much"""
@@ -67,7 +70,7 @@ class Args(ppo.Args):
                 f"expected eval_episodes to be 0 with a demonstration, got {self.eval_episodes}"
             )
         at_least(1, self, "every", "spread", "episodes", "patience")
-        within(0, 1, self, "enough", "from_start", "tolerance")
+        within(0, 1, self, "enough", "from_start", "rehearse", "tolerance")
 
     def demonstrated(self) -> Demonstration:
         """The demonstration.
@@ -134,10 +137,10 @@ class DemonstrationEnvs:
         self.first = max(0, len(self._left) - args.spread)
         self._wins = [0, 0]  # of the episodes since `first` has changed, and how many these are
         zeros = torch.zeros(num_envs, dtype=torch.int64, device=device)
-        # Of each env: where its episode began, its points and steps since then, and whether it is
-        # over.
-        self._parts = {"place": zeros, "points": zeros.clone(), "steps": zeros.clone(),
-                       "over": zeros.bool()}  # fmt: skip
+        # Of each env: where its episode began, what `first` was then, its points and steps since
+        # then, and whether it is over.
+        self._parts = {"place": zeros, "first": zeros.clone(), "points": zeros.clone(),
+                       "steps": zeros.clone(), "over": zeros.bool()}  # fmt: skip
         self._begun = 0  # how often episodes have begun, for the random numbers of the next ones
 
     @property
@@ -176,17 +179,26 @@ class DemonstrationEnvs:
         """Begins episodes in some envs, whose numbers these are."""
         generator = np.random.default_rng([self.args.seed, self._begun])
         self._begun += 1
-        places = generator.integers(self.first, self.first + self.args.spread, len(who))
-        places[generator.random(len(who)) < self.args.from_start] = 0
-        rows = torch.from_numpy(np.minimum(places, len(self._left) - 1)).to(who.device)
+        args, end = self.args, len(self._left)
+        places = generator.integers(self.first, min(self.first + args.spread, end), len(who))
+        later = generator.integers(self.first, end, len(who))
+        drawn = generator.random(len(who))
+        places = np.where(drawn < args.from_start + args.rehearse, later, places)
+        places[drawn < args.from_start] = 0
+        rows = torch.from_numpy(places).to(who.device)
         self._env.restore_state(states_at(self._starts, rows), who)
         parts = self._parts
-        parts["place"][who], parts["points"][who], parts["steps"][who] = rows, 0, 0
+        parts["place"][who], parts["first"][who] = rows, self.first
+        parts["points"][who], parts["steps"][who] = 0, 0
 
     def _move(self, ended: torch.Tensor) -> None:
-        """Counts episodes that have ended, and lets the next ones begin earlier if enough win."""
+        """Counts episodes that have ended, and lets the next ones begin earlier if enough win.
+
+        Those that began before the last move say nothing of where episodes begin now.
+        """
         parts, args = self._parts, self.args
-        counted = ended & (parts["place"] >= self.first)
+        among = (parts["place"] >= self.first) & (parts["place"] < self.first + args.spread)
+        counted = ended & among & (parts["first"] == self.first)
         won = counted & (parts["points"] >= self._wanted[parts["place"]])
         more = torch.stack([won.sum(), counted.sum()]).tolist()  # the host waits once
         self._wins = [self._wins[0] + more[0], self._wins[1] + more[1]]

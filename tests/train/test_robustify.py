@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 GAME = "ms_pacman"
 SMALL = {
     "game": GAME, "device": "cpu", "num_envs": 6, "num_threads": 1, "every": 4, "spread": 2,
-    "episodes": 6, "from_start": 0.0, "sticky": 0.0,
+    "episodes": 6, "from_start": 0.0, "rehearse": 0.0, "sticky": 0.0,
 }  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_who_does_what_was_demonstrated_succeeds_and_begins_earlier(demonstratio
     envs = envs_of(demonstration, every=16, num_envs=12, episodes=4)
     places = len(envs._left)
     assert envs.first == places - 2 > 5 and envs._left[0] == found.score
-    begun = play(envs, found, 4000)
+    begun = play(envs, found, 6000)
     assert envs.first == 0 and begun[0] >= places - 2 and begun[-1] < 2
     # No place is left out.
     assert set(begun) >= set(range(places - 1))
@@ -124,6 +124,30 @@ def test_some_episodes_begin_at_the_start(demonstration):
     envs.reset(seed=0)
     begun = envs._parts["place"]
     assert 6 <= (begun == 0).sum() <= 28 and ((begun == 0) | (begun >= envs.first)).all()
+    envs.close()
+
+
+def test_some_episodes_begin_at_any_later_place(demonstration):
+    envs = envs_of(demonstration, num_envs=64, rehearse=0.5)
+    envs.first = 3
+    envs.reset(seed=0)
+    begun = envs._parts["place"]
+    assert begun.min() == 3 and begun.max() > 20 and 16 <= (begun >= 5).sum() <= 44
+    envs.close()
+
+
+def test_only_episodes_that_begin_where_they_begin_now_count(demonstration):
+    """Not those from before the last move, nor those from the start or from later places."""
+    envs = envs_of(demonstration, num_envs=4, episodes=4)
+    envs.first = 5
+    parts, everybody = envs._parts, torch.ones(4, dtype=torch.bool)
+    parts["points"].fill_(10**6)
+    for place, first, counted in ((5, 5, 4), (6, 5, 4), (7, 5, 0), (0, 5, 0), (5, 6, 0)):
+        parts["place"].fill_(place)
+        parts["first"].fill_(first)
+        envs._move(everybody)
+        assert envs.first == 5 - counted // 4, (place, first)
+        envs.first = 5
     envs.close()
 
 
