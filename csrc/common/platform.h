@@ -170,6 +170,13 @@ CULE_INLINE int count_bits(uint32_t word) {
   return __builtin_popcount(word);
 #endif
 }
+CULE_INLINE int count_bits(uint64_t word) {
+#if defined(__CUDA_ARCH__)
+  return __popcll(word);
+#else
+  return __builtin_popcountll(word);
+#endif
+}
 CULE_INLINE int first_bit(uint32_t word) {
 #if defined(__CUDA_ARCH__)
   return __ffs(static_cast<int>(word)) - 1;

@@ -87,9 +87,16 @@ struct Use {
   /* Where segments begin (tia_state.h). */                                                        \
   ARRAY(uint32_t, segments, kStep, use.on_gpu, segment_words(b.options), b.num_envs)               \
                                                                                                    \
-  /* The runs of each segment of the last two frames (tia/render/run_log.h). */                    \
+  /* The runs of each segment of the last two frames (tia/render/run_log.h), and their boxes       \
+     (segment_boxes.h), which are kept until the runs change; and the numbers of those that have   \
+     changed. */                                                                                   \
   ARRAY(uint32_t, runs, kStep, use.on_gpu && b.max_objects != 0, b.num_envs, kSeenFrames,          \
         kSegments, kRunLogWords)                                                                   \
+  ARRAY(uint32_t, segment_boxes, kStep, use.on_gpu && b.max_objects != 0, b.num_envs, kSeenFrames, \
+        kSegments, kSegmentBoxWords)                                                               \
+  ARRAY(uint32_t, changed_logs, kStep, use.on_gpu && b.max_objects != 0, b.num_envs, kSeenFrames,  \
+        kSegments)                                                                                 \
+  ARRAY(uint32_t, num_changed_logs, kStep, use.on_gpu && b.max_objects != 0, 1)                    \
                                                                                                    \
   /* For each frame of a step, what the program has left in the registers of sound (sound.h). */   \
   ARRAY(uint32_t, heard, kStep, use.envs && b.sound_frames != 0, b.sound_frames, b.num_envs)       \

@@ -2,10 +2,10 @@
 // (tia/render/object_frames.h), and what they are by the facts of the game.
 //
 // A GPU finds the runs of a step's last two frames from the log of writes, as drawing does: a
-// thread for each segment, which then joins them to boxes. A warp for each frame joins those of its
-// segments. A CPU finds boxes while it draws (cpu/draw_frames.h). Starts of episodes are seen as
-// they are played (console/session.h), or copied from the pool. `list_objects` then makes an env's
-// list.
+// thread for each segment. Where they are not those of the step before, another thread joins them
+// to boxes. A warp for each frame joins those of its segments. A CPU finds boxes while it draws
+// (cpu/draw_frames.h). Starts of episodes are seen as they are played (console/session.h), or come
+// from the pool. `list_objects` then makes an env's list.
 #pragma once
 
 #include "kernels/draw.h"
@@ -51,11 +51,19 @@ constexpr int16_t kLookAgain = -1;
 CULE_INLINE bool has_seen(const StepTrace& trace, uint32_t seen) {
   return trace.entries != 0 && trace.frames > seen;
 }
-CULE_INLINE uint32_t* run_log_of(const Batch& batch, size_t env, uint32_t seen, uint32_t segment) {
-  return batch.runs + ((env * kSeenFrames + seen) * kSegments + segment) * kRunLogWords;
+// The number of the log of runs of a segment of such a frame, and of its boxes.
+CULE_INLINE uint32_t run_log_number(size_t env, uint32_t seen, uint32_t segment) {
+  return (static_cast<uint32_t>(env) * kSeenFrames + seen) * kSegments + segment;
+}
+CULE_INLINE uint32_t* run_log_of(const Batch& batch, uint32_t number) {
+  return batch.runs + size_t{number} * kRunLogWords;
+}
+CULE_INLINE SegmentBoxes segment_boxes_of(const Batch& batch, uint32_t number) {
+  return SegmentBoxes(batch.segment_boxes + size_t{number} * kSegmentBoxWords);
 }
 
-// On a GPU: writes down the runs of one segment of such a frame.
+// On a GPU: writes down the runs of one segment of such a frame, over those of an earlier step. If
+// they differ, which in most segments they do not, its boxes are to be found.
 CULE_INLINE void write_runs(const Batch& batch, size_t env, const Recording& recording,
                             uint32_t seen, uint32_t segment, const LineRoom<LineBits>& room) {
   const StepTrace& trace = batch.traces[env];
@@ -63,19 +71,24 @@ CULE_INLINE void write_runs(const Batch& batch, size_t env, const Recording& rec
   const ObjectFrames frames = object_frames_of(batch, env);
   for (int word = 0; word < LineRoom<LineBits>::kSize; ++word) room.words[word * room.stride] = 0;
   using Finder = RunFinder<RunWriter>;
-  Finder finder(frames.settings, RunWriter(run_log_of(batch, env, seen, segment)));
+  const uint32_t number = run_log_number(env, seen, segment);
+  Finder finder(frames.settings, RunWriter(run_log_of(batch, number)));
   ObjectView<Finder> view(finder, frames.lines, room);
   const size_t first = (trace.frames - 1u - seen) * size_t{kSegments}, slot = first + segment;
   if (recording.starts.entry_of(first) != kNoSegment &&
       recording.starts.entry_of(slot) != kNoSegment)
     draw_segments(batch, env, recording, slot, 1, view);
   view.finish();
+  if (finder.sink().differs()) batch.changed_logs[take_number(batch.num_changed_logs)] = number;
 }
 
-// On a GPU: finds the boxes of such a segment from its runs, which were written down.
-CULE_INLINE void join_runs(const Batch& batch, size_t env, uint32_t seen, uint32_t segment) {
-  if (has_seen(batch.traces[env], seen))
-    SegmentBoxes(run_log_of(batch, env, seen, segment)).find(object_facts_of(batch, env));
+// On a GPU: finds the boxes of the `i`th segment whose runs differ, with room for
+// SegmentBoxes::kMostRuns.
+CULE_INLINE void join_runs(const Batch& batch, uint32_t i, const RunRoom& runs) {
+  if (i >= *batch.num_changed_logs) return;
+  const uint32_t number = batch.changed_logs[i];
+  const int16_t* facts = object_facts_of(batch, number / (kSeenFrames * kSegments));
+  segment_boxes_of(batch, number).find(facts, run_log_of(batch, number), runs);
 }
 
 // On a GPU: joins the boxes of such a frame's segments. The lanes do it together, with room for
@@ -90,7 +103,7 @@ CULE_INLINE void join_segments(const Batch& batch, size_t env, uint32_t seen, Fr
   SegmentJoiner<Lanes> joiner(object_facts_of(batch, env), room, lanes);
   bool complete = true;
   for (uint32_t segment = 0; segment < kSegments && complete; ++segment)
-    complete = joiner.add(SegmentBoxes(run_log_of(batch, env, seen, segment)));
+    complete = joiner.add(segment_boxes_of(batch, run_log_number(env, seen, segment)));
   complete = complete && joiner.finish(boxes);
   if (!complete && lanes.lane() == 0) boxes.count() = kLookAgain;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "../chips/pixel_view.h"
@@ -62,12 +63,27 @@ void expect_same(const FrameBoxes& boxes, const std::vector<int16_t>& found) {
     throw std::runtime_error("expected the boxes that were found beside drawing");
 }
 
+// What a GPU keeps of the runs and boxes of an env's segments.
+struct SeenLogs {
+  std::vector<uint32_t> runs, boxes, changed;
+  uint32_t num_changed = 0;
+
+  SeenLogs()
+      : runs(size_t{kSeenFrames} * kSegments * kRunLogWords),
+        boxes(size_t{kSeenFrames} * kSegments * kSegmentBoxWords),
+        changed(size_t{kSeenFrames} * kSegments) {}
+};
+
 // Whoever finds boxes apart from drawing looks again only at other scanlines than drawing does. So
-// does a GPU, which writes down the runs of each segment first.
-void expect_same_boxes(Batch batch, const Recording& recording) {
-  std::vector<uint32_t> logs(size_t{kSeenFrames} * kSegments * kRunLogWords);
+// does a GPU, which writes down the runs of each segment first. Returns in how many segments these
+// have changed, and in how many they have not.
+std::pair<int, int> expect_same_boxes(Batch batch, const Recording& recording, SeenLogs& logs) {
   std::vector<LineBits> words(LineRoom<LineBits>::kSize);
-  batch.runs = logs.data();
+  batch.runs = logs.runs.data();
+  batch.segment_boxes = logs.boxes.data();
+  batch.changed_logs = logs.changed.data();
+  batch.num_changed_logs = &logs.num_changed;
+  std::pair<int, int> counts{0, 0};
   for (uint32_t seen = 0; seen < kSeenFrames; ++seen) {
     const StepTrace& trace = batch.traces[0];
     if (!has_seen(trace, seen)) continue;
@@ -78,25 +94,34 @@ void expect_same_boxes(Batch batch, const Recording& recording) {
     see_frame(batch, 0, recording, frame);
     expect_same(boxes, found);
     if (trace.frames == 1) continue;  // else the boxes of the frame before would move on again
+    logs.num_changed = 0;
     for (uint32_t segment = 0; segment < kSegments; ++segment)
       write_runs(batch, 0, recording, seen, segment, {words.data(), 1});
     boxes.count() = boxes.left_out() = -1;
     FrameRoom room;
-    for (uint32_t segment = 0; segment < kSegments; ++segment) join_runs(batch, 0, seen, segment);
+    LiveRuns live;
+    for (uint32_t i = 0; i < kSegments; ++i) join_runs(batch, i, live.room());
     join_segments(batch, 0, seen, room, OneLane{});
     see_again(batch, 0, recording, seen);
     expect_same(boxes, found);
-    // With too little room for the runs of a segment.
-    *run_log_of(batch, 0, seen, kSegments / 2) = kMostRunEntries + 1;
-    join_runs(batch, 0, seen, kSegments / 2);
+    const int changed = static_cast<int>(logs.num_changed);
+    counts.first += changed;
+    counts.second += static_cast<int>(kSegments) - changed;
+    // With too little room for the runs of a segment, whose log is another one in the next step.
+    const uint32_t number = run_log_number(0, seen, kSegments / 2);
+    run_log_of(batch, number)[0] = kMostRunEntries + 2;
+    logs.changed[0] = number;
+    logs.num_changed = 1;
+    join_runs(batch, 0, live.room());
     join_segments(batch, 0, seen, room, OneLane{});
     if (boxes.count() != kLookAgain) throw std::runtime_error("expected to look again");
     see_again(batch, 0, recording, seen);
     expect_same(boxes, found);
   }
+  return counts;
 }
 
-py::array_t<uint16_t> play_and_see(uintptr_t address, bool wide) {
+py::tuple play_and_see(uintptr_t address, bool wide, SeenLogs& logs) {
   Batch batch;
   std::memcpy(&batch, reinterpret_cast<const void*>(address), sizeof batch);
   std::vector<uint32_t> entries(batch.buffer_capacity), starts(segment_words(batch.options));
@@ -123,15 +148,16 @@ py::array_t<uint16_t> play_and_see(uintptr_t address, bool wide) {
   store_step_end(batch, 0, trail.starts);
   if (wide) draw_frames<Pixels32>(batch, 0, recording);
   else draw_frames<Pixels16>(batch, 0, recording);
-  expect_same_boxes(batch, recording);
+  const auto [changed, unchanged] = expect_same_boxes(batch, recording, logs);
   list_objects(batch, 0, OneLane{});
   const auto frames = static_cast<py::ssize_t>(view.pixels.size() / kFramePixels) - 1;
   const std::vector<py::ssize_t> shape{frames, Pictures::kRows, kNumTiaObjects, kLinePixels};
-  return py::array_t<uint16_t>(shape, view.pixels.data());
+  return py::make_tuple(py::array_t<uint16_t>(shape, view.pixels.data()), changed, unchanged);
 }
 
 }  // namespace
 
 inline void bind_objects(py::module_& m) {
-  m.def("step_and_see", &play_and_see, py::arg("address"), py::arg("wide"));
+  py::class_<SeenLogs>(m, "SeenLogs").def(py::init());
+  m.def("step_and_see", &play_and_see, py::arg("address"), py::arg("wide"), py::arg("logs"));
 }

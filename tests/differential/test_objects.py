@@ -127,15 +127,20 @@ def make_engine(name: str, settings: tuple[int, ...], frameskip: int) -> Engine:
     ),
 )  # fmt: skip
 def test_boxes_are_components(name: str, settings: tuple[int, ...], drawing: ModuleType) -> None:
-    """In each step those of the last two frames; with one frame in a step, the one before stays."""
+    """In each step those of the last two frames; with one frame in a step, the one before stays.
+
+    So they are with segments whose runs have changed since the step before, and with others.
+    """
     for frameskip, wide in ((4, True), (1, False)):
         engine = make_engine(name, settings, frameskip)
         generator = torch.Generator().manual_seed(2)
         actions = len(action_numbers(find_game(name), "minimal"))
         seen: list[list[Box]] = []
+        logs, segments = drawing.SeenLogs(), np.zeros(2, int)  # that have changed, and that have not
         for _ in range(STEPS // frameskip):
             engine.tensors["actions"][:] = int(torch.randint(actions, (), generator=generator))
-            frames = drawing.step_and_see(engine.batch.address, wide)
+            frames, *counts = drawing.step_and_see(engine.batch.address, wide, logs)
+            segments += counts
             seen = [*seen, *(boxes_of(frame, settings) for frame in frames[-2:])][-2:]
             boxes = engine.tensors["boxes"][0].numpy()
             for rows, expected in zip(boxes[-len(seen) :], seen, strict=True):
@@ -143,3 +148,4 @@ def test_boxes_are_components(name: str, settings: tuple[int, ...], drawing: Mod
                     check(rows, expected)
                 else:
                     assert rows[0, 1] > 0
+        assert frameskip == 1 or segments.min() > 0

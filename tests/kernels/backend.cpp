@@ -39,7 +39,7 @@ EXPORTED void set_stream(float milliseconds, bool busy, bool captured) {
 EXPORTED cule::PlayChoice* make_choice(int fastest) { return new cule::PlayChoice(fastest); }
 EXPORTED void free_choice(cule::PlayChoice* choice) { delete choice; }
 EXPORTED int begin_choice(cule::PlayChoice* choice) { return choice->begin(nullptr); }
-EXPORTED void end_choice(cule::PlayChoice* choice) { choice->played(nullptr); }
+EXPORTED void end_choice(cule::PlayChoice* choice) { choice->ended(nullptr); }
 
 EXPORTED cule::Backend* make_backend(int reserved, char* error) {
   cule::Backend* made = nullptr;

@@ -106,6 +106,7 @@ class CudaBackend final : public Backend {
     Phases phases{*this, batch, static_cast<cudaStream_t>(stream)};
     run_step(batch, phases);
     phases.join_pooled();
+    if (choice_) choice_->ended(phases.stream);
     check(cudaGetLastError(), "step");
   }
 
@@ -183,7 +184,6 @@ class CudaBackend final : public Backend {
       way = choice_->begin(stream);
     }
     play_by(kPlayWays[way], batch, stream);
-    choice_->played(stream);
   }
 
   void play_by(PlayWay way, const Batch& batch, cudaStream_t stream) const {
@@ -323,10 +323,12 @@ class CudaBackend final : public Backend {
     void observe_start() const { observe_all(true); }
 
     void find_boxes_on(cudaStream_t other) const {
+      check(cudaMemsetAsync(batch.num_changed_logs, 0, sizeof(*batch.num_changed_logs), other),
+            "cudaMemsetAsync");
       const dim3 pieces(blocks_for(batch.num_envs, kThreads), kSegments, kSeenFrames);
       start(find_runs, pieces, kThreads, 0, other, batch);
       const int frames = kSeenFrames * batch.num_envs;
-      start(find_boxes, pieces, kThreads, 0, other, batch);
+      start(find_boxes, blocks_for(frames * kSegments, kThreads), kThreads, 0, other, batch);
       start(join_boxes, blocks_for(frames, kThreads / kWarp), kThreads, 0, other, batch);
       start(find_boxes_again, blocks_for(frames, kWarp), kWarp, 0, other, batch);
     }

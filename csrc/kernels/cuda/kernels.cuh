@@ -119,10 +119,15 @@ __global__ void __launch_bounds__(kThreads, 5) find_runs(const __grid_constant__
   write_runs(batch, env, recording, blockIdx.z, blockIdx.y, Room{words + threadIdx.x, kThreads});
 }
 
-// Joins them to the boxes of each segment; a thread for each.
+// Joins those that have changed to the boxes of their segment; a thread for each segment.
 __global__ void __launch_bounds__(kThreads) find_boxes(const __grid_constant__ Batch batch) {
-  const size_t env = blockIdx.x * size_t{kThreads} + threadIdx.x;
-  if (env < static_cast<size_t>(batch.num_envs)) join_runs(batch, env, blockIdx.z, blockIdx.y);
+  // In shared memory each thread has banks of its own, whichever of its runs it looks at.
+  constexpr int kMost = SegmentBoxes::kMostRuns;
+  __shared__ uint32_t looks[kMost * kThreads];
+  __shared__ RunSet sets[RunRoom::kSets * kThreads];
+  uint32_t places[kMost];
+  join_runs(batch, blockIdx.x * kThreads + threadIdx.x,
+            {looks + threadIdx.x, places, sets + threadIdx.x, kThreads});
 }
 
 // Joins boxes of the segments; a warp for each env and frame.

@@ -32,8 +32,9 @@ class PlayChoice {
 
   int fastest() const { return fastest_; }
 
-  // Call this when a step begins on `stream`, and `played` after its launch. Returns the way to
-  // play it. A step that a graph captures is not timed: it gets the way that is the fastest so far.
+  // Call this when a step begins on `stream`, and `ended` after its last launch: what comes after
+  // playing takes longer or shorter, too, with another order of envs. Returns the way to play it. A
+  // step that a graph captures is not timed: it gets the way that is the fastest so far.
   int begin(cudaStream_t stream) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
     cudaStreamIsCapturing(stream, &capture);
@@ -46,8 +47,9 @@ class PlayChoice {
     cudaEventRecord(timings_[tried_].begin, stream);
     return tried_ % kWays;
   }
-  void played(cudaStream_t stream) {
+  void ended(cudaStream_t stream) {
     if (tries_) cudaEventRecord(timings_[tried_++].end, stream);
+    tries_ = false;
   }
 
   // The ways are tried first at step kFirst, then each time after four times as many steps, but at

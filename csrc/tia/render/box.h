@@ -6,33 +6,51 @@
 
 namespace cule {
 
-// A run of a scanline, which belongs to a box, or to none that had room. A GPU reads and writes it
-// at once.
+// A run, which belongs to a box, or to none that had room. A GPU reads and writes it at once.
 struct alignas(8) Run {
   RunLooks looks;
-  uint32_t place;  // the scanline, and the box in the upper half
+  uint32_t place;  // its last scanline, and the box in the upper half
 
   static CULE_INLINE uint32_t place_of(int line, int box) {
     return static_cast<uint16_t>(line) | static_cast<uint32_t>(box) << 16;
   }
-  CULE_INLINE int line() const { return static_cast<int16_t>(place); }
-  CULE_INLINE int box() const { return static_cast<int16_t>(place >> 16); }
+  static CULE_INLINE int line_of(uint32_t place) { return static_cast<int16_t>(place); }
+  static CULE_INLINE int box_of(uint32_t place) { return static_cast<int16_t>(place >> 16); }
+  CULE_INLINE int line() const { return line_of(place); }
+  CULE_INLINE int box() const { return box_of(place); }
 
   // The bits of RunLooks in which runs of the same box are equal: the class, and maybe the color.
   static CULE_INLINE uint32_t same_bits(const int16_t* settings, int of_class) {
     const bool one_color = settings[kOneColorClasses] >> of_class & 1;
     return RunLooks::kClassBits | (one_color ? RunLooks::kColorBits : 0);
   }
-  // Whether it touches another run, of a scanline that is near enough.
-  CULE_INLINE bool touches(RunLooks other, uint32_t same) const {
-    return ((looks.word ^ other.word) & same) == 0 && looks.begin() <= other.end() &&
-           other.begin() <= looks.end();
-  }
 };
-// Room for those that a run of the next scanline may belong to.
+// A set of runs in numbered places, a bit for each.
+using RunSet = uint64_t;
+constexpr int kMostLiveRuns = static_cast<int>(sizeof(RunSet) * 8);
+
+// Room for runs that those of the next scanline may belong to: two words for each, and the set of
+// those of each object. A run's looks and the sets are `stride` words and sets apart, as threads
+// may share a memory in which theirs alternate.
+struct RunRoom {
+  static constexpr int kSets = static_cast<int>(kNumTiaObjects);
+  uint32_t *looks, *places;
+  RunSet* sets;
+  int stride;
+
+  CULE_INLINE RunLooks looks_of(int run) const { return {looks[run * stride]}; }
+  CULE_INLINE uint32_t place_of(int run) const { return places[run]; }
+  CULE_INLINE Run at(int run) const { return {looks_of(run), place_of(run)}; }
+  CULE_INLINE void put_looks(int run, RunLooks its) const { looks[run * stride] = its.word; }
+  CULE_INLINE void put_place(int run, uint32_t its) const { places[run] = its; }
+  CULE_INLINE RunSet& of_object(int object) const { return sets[object * stride]; }
+};
+// That of one thread for a whole frame.
 struct LiveRuns {
-  static constexpr int kMost = 96;
-  Run runs[kMost];
+  uint32_t looks[kMostLiveRuns], places[kMostLiveRuns];
+  RunSet sets[RunRoom::kSets];
+
+  CULE_INLINE RunRoom room() { return {looks, places, sets, 1}; }
 };
 
 // A box in two words, or what became a part of one.
@@ -73,8 +91,10 @@ struct alignas(8) Box {
                    bottom = most(down >> 16, other.down >> 16);
     return {x | end << 8 | (across & 0xFFFF0000) | (other.across & 0xFF0000), y | bottom << 16};
   }
+  // The same down to a scanline, if it ends above that.
   CULE_INLINE Box until(int line) const {
-    return {across, (down & 0xFFFF) | static_cast<uint32_t>(line + 1) << 16};
+    const uint32_t bottom = most(down >> 16, static_cast<uint32_t>(line + 1));
+    return {across, (down & 0xFFFF) | bottom << 16};
   }
 
  private:

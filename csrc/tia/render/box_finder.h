@@ -14,48 +14,61 @@ namespace cule {
 // Joins the runs of a frame, or of a part of it, of which it is told as RunFinder does. All is
 // inline, as a GPU would otherwise have its members in memory. `Boxes` has room for boxes: `room`,
 // `box` and `put`, as FrameBoxes.
+//
+// Runs that later ones may touch are in numbered places, of which sets are words with a bit for
+// each. So a scanline or an object that is like the one above costs a few instructions, however
+// many runs it has: where a run ends, and its box, is written down when it has ended.
 template <class Boxes>
 class BoxMerger {
  public:
   static constexpr int kNoBox = -1;
 
   // Puts what it finds into `boxes`, and works in `runs`, which has room for `most_runs`.
-  CULE_INLINE BoxMerger(const int16_t* settings, const Boxes& boxes, Run* runs, int most_runs)
-      : settings_(settings), boxes_(boxes), runs_(runs), room_(most_runs) {
-    for (int object = 0; object < static_cast<int>(kNumTiaObjects); ++object)
-      classes_ |= static_cast<uint32_t>(settings[kClassOf + object]) << (kClassBits * object);
+  CULE_INLINE BoxMerger(const int16_t* settings, const Boxes& boxes, const RunRoom& runs,
+                        int most_runs)
+      : settings_(settings), boxes_(boxes), runs_(runs), room_(below(most_runs)) {
+    for (int object = 0; object < kObjects; ++object) {
+      const int of_class = settings[kClassOf + object];
+      classes_ |= static_cast<uint32_t>(of_class) << (kClassBits * object);
+      members_ |= uint64_t{1} << (kObjects * of_class + object);
+    }
+    clear_sets();
   }
 
-  CULE_INLINE void repeat_line(int line) { repeat_lines(line, line); }
   // Scanlines from `first` to `last` are like the one above.
   CULE_INLINE void repeat_lines(int first, int last) {
-    for (int line = has_cuts(settings_) ? first : last; line <= last; ++line) {
-      if (is_cut(settings_, line)) {
-        begin_again(line);
-        continue;
-      }
-      const int above = line_;
-      go_on_with(line, [=](const Run& run) CULE_INLINE_LAMBDA { return run.line() == above; });
-      line_ = line;
+    if (has_cuts(settings_)) {
+      for (int line = first; line < last; ++line) repeat_line(line);
     }
+    repeat_line(last);
+  }
+  CULE_INLINE void repeat_line(int line) {
+    if (is_cut(settings_, line)) begin_again(line);
+    else line_ = line;
   }
 
   CULE_INLINE void begin_line(int line) {
-    const bool cut = is_cut(settings_, line);
-    above_ = cut ? kNoLine : line_;
+    const int gap = settings_[kLineGap], oldest = line - 1 - gap;
+    end_runs(above_ & ~now_, line_above_);
+    if (is_cut(settings_, line)) {
+      was_cut_ = true;
+      end_runs(now_, line_);
+      live_ = now_ = 0;
+    } else if (line_ < oldest) {
+      end_runs(now_, line_);
+      now_ = 0;
+    }
+    if (gap == 0) live_ = now_;
+    else for_each(live_ & ~now_, [&](int run) CULE_INLINE_LAMBDA {
+      if (Run::line_of(runs_.place_of(run)) < oldest) live_ &= ~bit(run);
+    });
+    above_ = now_;
+    now_ = 0;
+    line_above_ = line_;
     line_ = line;
-    was_cut_ |= cut;
-    const int oldest = line - 1 - settings_[kLineGap];
-    if (cut) num_runs_ = 0;
-    else keep_runs([=](const Run& run) CULE_INLINE_LAMBDA { return run.line() >= oldest; });
   }
 
-  CULE_INLINE void repeat_object(uint32_t object) {
-    const int above = above_;
-    go_on_with(line_, [=](const Run& run) CULE_INLINE_LAMBDA {
-      return run.looks.object() == object && run.line() == above;
-    });
-  }
+  CULE_INLINE void repeat_object(uint32_t object) { now_ |= above_ & of_object(object); }
 
   struct Added {
     Run run;
@@ -67,32 +80,41 @@ class BoxMerger {
   CULE_INLINE Added add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
     const int of_class = static_cast<int>(classes_ >> (kClassBits * object) & kClassMask);
     const uint32_t same_bits = Run::same_bits(settings_, of_class);
-    int same = of_piece ? part_of_same(object, color, begin) : num_runs_, box = kNoBox;
-    const bool is_part = same < num_runs_;
-    if (is_part) begin = runs_[same].looks.begin();
+    int same = of_piece ? part_of_same(object, color, begin) : kNoRun, box = kNoBox;
+    const bool is_part = same != kNoRun;
+    if (is_part) begin = runs_.looks_of(same).begin();
     const RunLooks looks = RunLooks::of(object, of_class, color, begin, end);
-    for (int i = 0; i < num_runs_; ++i) {
-      const Run run = runs_[i];
-      if (!run.touches(looks, same_bits)) continue;
-      if (run.looks.word == looks.word && same == num_runs_) same = i;
-      const int its = run.box();
-      if (its == kNoBox || its == box) continue;
-      box = box == kNoBox ? its : join(box, its);
-    }
-    const bool stays_out = !is_part && same < num_runs_ && runs_[same].box() == kNoBox;
-    const bool has_room = same < room_, begins = box == kNoBox && !stays_out && has_room;
+    for_each(live_ & of_class_members(of_class), [&](int i) CULE_INLINE_LAMBDA {
+      const RunLooks other = runs_.looks_of(i);
+      if (!other.touches(looks, same_bits)) return;
+      if (other.word == looks.word && same == kNoRun) same = i;
+      const int its = Run::box_of(runs_.place_of(i));
+      if (its != kNoBox && its != box) box = box == kNoBox ? its : join(box, its);
+    });
+    const bool is_new = same == kNoRun, has_room = !is_new || (room_ & ~live_) != 0;
+    const bool stays_out = !is_part && !is_new && Run::box_of(runs_.place_of(same)) == kNoBox;
+    const bool begins = box == kNoBox && !stays_out && has_room;
     crowded_ |= !has_room;
     if (begins) box = new_box();
     if (stays_out) box = kNoBox;
     else if ((box == kNoBox || !has_room) && left_out_ < kMostLeftOut) ++left_out_;
     const Run run{looks, Run::place_of(line_, box)};
     if (!has_room) return {run, false};
-    runs_[same] = run;
-    if (same == num_runs_) most_runs_ = ++num_runs_ > most_runs_ ? num_runs_ : most_runs_;
+    if (is_new) same = new_run(object);
+    now_ |= bit(same);
+    runs_.put_looks(same, looks);
+    runs_.put_place(same, run.place);
     if (box == kNoBox) return {run, false};
     const Box now = Box::of(looks, line_);
     boxes_.put(box, begins ? now : boxes_.box(box).with(now));
     return {run, begins};
+  }
+
+  // After the last scanline: boxes are those of all runs only then.
+  CULE_INLINE void finish() {
+    end_runs(above_ & ~now_, line_above_);
+    end_runs(now_, line_);
+    above_ = 0;
   }
 
   // How many boxes have begun, or joined others.
@@ -106,86 +128,132 @@ class BoxMerger {
   CULE_INLINE int line() const { return line_; }
   CULE_INLINE bool was_cut() const { return was_cut_; }
   CULE_INLINE int most_runs() const { return most_runs_; }
-  // Runs that those of the next scanlines may touch, of which some may be too old.
-  CULE_INLINE int num_runs() const { return num_runs_; }
-  CULE_INLINE const Run& run(int i) const { return runs_[i]; }
+
+ protected:
+  // Calls `take(run)` for each run that those of the next scanlines may touch, after `finish`.
+  template <class Take>
+  CULE_INLINE void for_last_runs(const Take& take) const {
+    const int oldest = line_ - settings_[kLineGap];
+    for_each(live_, [&](int i) CULE_INLINE_LAMBDA {
+      const Run run = runs_.at(i);
+      if (run.line() >= oldest) take(run);
+    });
+  }
 
  private:
+  using Set = RunSet;
+  static constexpr int kObjects = static_cast<int>(kNumTiaObjects), kNoRun = -1;
   static constexpr int kMostLeftOut = 0x7FFF, kClassBits = 3;
   static constexpr uint32_t kClassMask = (1u << kClassBits) - 1;
+  static constexpr uint64_t kMembersMask = (1u << kObjects) - 1;
 
   const int16_t* settings_;
   uint32_t classes_ = 0;  // of the objects
+  uint64_t members_ = 0;  // of each class the objects, kObjects bits
   Boxes boxes_;
-  Run* runs_;
-  int room_;
+  RunRoom runs_;
+  Set room_;
+  // The runs that one of this scanline may belong to; of these, those of this scanline, which is
+  // not written down in them yet, and those of the scanline above, some of which may be of this
+  // one, too; and those that have ever been live.
+  Set live_ = 0, now_ = 0, above_ = 0, used_ = 0;
   int count_ = 0, left_out_ = 0;
   bool full_ = false, crowded_ = false, was_cut_ = false;
-  int joined_ = 0;    // how many boxes have become parts of others, so that there is room for more
-  int num_runs_ = 0, most_runs_ = 0;  // those that a run of this scanline may belong to
-  int line_ = kNoLine, above_ = kNoLine;
+  int joined_ = 0;     // how many boxes have become parts of others, so that there is room for more
+  int most_runs_ = 0;  // that were live at once
+  int line_ = kNoLine, line_above_ = kNoLine;
 
+  // Calls `take(run)` for each run of a set.
+  template <class Take>
+  static CULE_INLINE void for_each(Set runs, const Take& take) {
+    uint32_t word = static_cast<uint32_t>(runs), rest = static_cast<uint32_t>(runs >> 32);
+    for (int base = 0; word | rest; word &= word - 1) {
+      if (word == 0) {
+        word = rest;
+        rest = 0;
+        base = 32;
+      }
+      take(base + first_bit(word));
+    }
+  }
+  static CULE_INLINE Set bit(int run) { return Set{1} << run; }
+  static CULE_INLINE Set below(int count) {
+    return count < kMostLiveRuns ? bit(count) - 1 : ~Set{0};
+  }
+
+  // Runs of an object, some of which may not be live any more.
+  CULE_INLINE Set& of_object(uint32_t object) const {
+    return runs_.of_object(static_cast<int>(object));
+  }
+  CULE_INLINE void clear_sets() const {
+    for (int object = 0; object < kObjects; ++object) runs_.of_object(object) = 0;
+  }
+  CULE_INLINE Set of_class_members(int of_class) const {
+    Set runs = 0;
+    uint32_t objects = static_cast<uint32_t>(members_ >> (kObjects * of_class) & kMembersMask);
+    for (; objects; objects &= objects - 1) runs |= runs_.of_object(first_bit(objects));
+    return runs;
+  }
   // The run of this scanline and object that goes on at `begin`, as the pieces of a scanline may
-  // divide a run; or num_runs_.
+  // divide a run; or kNoRun.
   CULE_INLINE int part_of_same(uint32_t object, uint32_t color, int begin) const {
     const int gap = gap_of(settings_, object);
-    int i = 0;
-    for (; i < num_runs_; ++i) {
-      const Run run = runs_[i];
-      if (run.line() == line_ && run.looks.object() == object && run.looks.color() == color &&
-          begin - run.looks.end() < gap)
-        break;
-    }
-    return i;
+    int found = kNoRun;
+    for_each(now_ & of_object(object), [&](int run) CULE_INLINE_LAMBDA {
+      const RunLooks looks = runs_.looks_of(run);
+      if (found == kNoRun && looks.color() == color && begin - looks.end() < gap) found = run;
+    });
+    return found;
   }
 
-  // The live runs that `goes_on` chooses go on at scanline `line`.
-  template <class Test>
-  CULE_INLINE void go_on_with(int line, const Test& goes_on) {
-    for (int i = 0; i < num_runs_; ++i) {
-      const Run run = runs_[i];
-      if (!goes_on(run)) continue;
-      const int box = run.box();
-      runs_[i].place = Run::place_of(line, box);
+  // A place for a run of an object, of which there is one.
+  CULE_INLINE int new_run(uint32_t object) {
+    const int run = first_bit(room_ & ~live_);
+    if (used_ & bit(run)) of_object(runs_.looks_of(run).object()) &= ~bit(run);
+    used_ |= bit(run);
+    live_ |= bit(run);
+    of_object(object) |= bit(run);
+    const int count = count_bits(live_);
+    most_runs_ = count > most_runs_ ? count : most_runs_;
+    return run;
+  }
+
+  // Writes down that the last scanline of these runs was `line`.
+  CULE_INLINE void end_runs(Set runs, int line) {
+    for_each(runs, [&](int run) CULE_INLINE_LAMBDA {
+      const int box = Run::box_of(runs_.place_of(run));
+      runs_.put_place(run, Run::place_of(line, box));
       if (box != kNoBox) boxes_.put(box, boxes_.box(box).until(line));
-    }
-  }
-
-  // Forgets the live runs that `keeps` does not choose.
-  template <class Test>
-  CULE_INLINE void keep_runs(const Test& keeps) {
-    int kept = 0;
-    for (int i = 0; i < num_runs_; ++i) {
-      const Run run = runs_[i];
-      if (keeps(run)) runs_[kept++] = run;
-    }
-    num_runs_ = kept;
+    });
   }
 
   // The runs of the line above, in new boxes, in the order in which a RunFinder finds them.
   CULE_INLINE void begin_again(int line) {
-    const int above = line_;
-    keep_runs([=](const Run& run) CULE_INLINE_LAMBDA { return run.line() == above; });
-    const int count = num_runs_;
+    finish();
+    int count = 0;
+    for_each(now_, [&](int run) CULE_INLINE_LAMBDA {
+      runs_.put_looks(count++, runs_.looks_of(run));
+    });
     sort(count);
     line_ = line;
     was_cut_ = true;
-    num_runs_ = 0;
+    live_ = now_ = used_ = 0;
+    clear_sets();
     for (int i = 0; i < count; ++i) {
-      const RunLooks run = runs_[i].looks;
+      const RunLooks run = runs_.looks_of(i);
       add_run(run.object(), run.color(), run.begin(), run.end(), false);
     }
   }
-  CULE_INLINE void sort(int count) {
+  CULE_INLINE void sort(int count) const {
     for (int i = 1; i < count; ++i) {
-      const Run run = runs_[i];
+      const RunLooks run = runs_.looks_of(i);
       int at = i;
-      for (; at > 0 && is_found_before(run, runs_[at - 1]); --at) runs_[at] = runs_[at - 1];
-      runs_[at] = run;
+      for (; at > 0 && is_found_before(run, runs_.looks_of(at - 1)); --at)
+        runs_.put_looks(at, runs_.looks_of(at - 1));
+      runs_.put_looks(at, run);
     }
   }
-  static CULE_INLINE bool is_found_before(const Run& run, const Run& other) {
-    const RunLooks one = run.looks, its = other.looks;
+  static CULE_INLINE bool is_found_before(RunLooks one, RunLooks its) {
     return one.object() != its.object() ? one.object() < its.object() : one.begin() < its.begin();
   }
 
@@ -195,9 +263,10 @@ class BoxMerger {
     ++joined_;
     boxes_.put(box, boxes_.box(box).with(boxes_.box(part)));
     boxes_.put(part, Box::part_of(box));
-    for (int i = 0; i < num_runs_; ++i) {
-      if (runs_[i].box() == part) runs_[i].place = Run::place_of(runs_[i].line(), box);
-    }
+    for_each(live_, [&](int run) CULE_INLINE_LAMBDA {
+      const uint32_t place = runs_.place_of(run);
+      if (Run::box_of(place) == part) runs_.put_place(run, Run::place_of(Run::line_of(place), box));
+    });
     return box;
   }
   // Room for a box: at the end, or where one has become a part of another.
@@ -241,9 +310,10 @@ class FrameMerger : public BoxMerger<FrameBoxes> {
  public:
   // Puts what it finds into `boxes`, which `finish` completes. `live` is room to work in.
   CULE_INLINE FrameMerger(const int16_t* settings, const FrameBoxes& boxes, LiveRuns& live)
-      : BoxMerger(settings, boxes, live.runs, LiveRuns::kMost), boxes_(boxes) {}
+      : BoxMerger(settings, boxes, live.room(), kMostLiveRuns), boxes_(boxes) {}
 
   CULE_HD void finish() {
+    BoxMerger::finish();
     complete_boxes(boxes_, count(), left_out(), OneLane{},
                    [&](int i) CULE_INLINE_LAMBDA { return boxes_.box(i); });
   }

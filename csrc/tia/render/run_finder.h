@@ -49,6 +49,11 @@ struct RunLooks {
   CULE_INLINE uint32_t object() const { return word >> 16 & 7; }
   CULE_INLINE int of_class() const { return static_cast<int>(word >> kClassShift & 7); }
   CULE_INLINE uint32_t color() const { return word >> 24; }
+  // Whether it touches another run, of a scanline that is near enough. They are equal in the bits
+  // `same`.
+  CULE_INLINE bool touches(RunLooks other, uint32_t same) const {
+    return ((word ^ other.word) & same) == 0 && begin() <= other.end() && other.begin() <= end();
+  }
 };
 
 // It is told of a frame's scanlines from top to bottom: of each with begin_line, and then of its
@@ -97,6 +102,7 @@ class RunFinder {
   }
 
   CULE_INLINE void finish() { sink_.finish(); }
+  CULE_INLINE const Sink& sink() const { return sink_; }
 
  private:
   const int16_t* settings_;

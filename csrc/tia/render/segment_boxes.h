@@ -17,9 +17,9 @@ struct PackedBoxes {
   CULE_INLINE void put(int i, Box box) const { boxes[i] = box; }
 };
 
-// What is known of a segment, in the words of its log: two words of numbers; its boxes, with those
-// that became parts of others; its last runs, which those of the next segment may touch; and from
-// the end backwards its first runs, which may touch those of the segments before.
+// What is known of a segment, in kSegmentBoxWords: two words of numbers; its boxes, with those that
+// became parts of others; its last runs, which those of the next segment may touch; and from the
+// end backwards its first runs, which may touch those of the segments before.
 class SegmentBoxes {
  public:
   static constexpr int kMostRuns = 48, kMostBoxes = 96;
@@ -45,28 +45,28 @@ class SegmentBoxes {
   CULE_INLINE static int box_of_first(const Run& run) { return run.box() & ~kBegins; }
   CULE_INLINE static bool begins(const Run& run) { return run.box() & kBegins; }
 
-  // Replaces the words of a log by the boxes of its runs. If there is too little room, they are
-  // not complete then.
-  CULE_INLINE void find(const int16_t* settings);
+  // Finds the boxes of a log's runs. If there is too little room, they are not complete then. Works
+  // in `runs`, which has room for kMostRuns.
+  CULE_INLINE void find(const int16_t* settings, const uint32_t* log, const RunRoom& runs);
 
  private:
   friend class SegmentMerger;
   static constexpr uint32_t kIncomplete = ~0u;
-  static constexpr int kItems = kRunLogWords / 2, kBegins = 1 << 14;
+  static constexpr int kItems = kSegmentBoxWords / 2, kBegins = 1 << 14;
   uint32_t* words_;
   Run* items_;
 };
 
-// Joins the runs of a segment's log, and writes down its first ones behind the log.
+// Joins the runs of a segment's log, and writes down its first ones.
 class SegmentMerger : public BoxMerger<PackedBoxes> {
  public:
   using Base = BoxMerger<PackedBoxes>;
 
-  CULE_INLINE SegmentMerger(const int16_t* settings, uint32_t* words, Run* runs, Box* boxes)
+  CULE_INLINE SegmentMerger(const int16_t* settings, uint32_t* words, const RunRoom& runs,
+                            Box* boxes)
       : Base(settings, {boxes, SegmentBoxes::kMostBoxes}, runs, SegmentBoxes::kMostRuns),
         gap_(settings[kLineGap]),
-        items_(reinterpret_cast<Run*>(words)),
-        room_(SegmentBoxes::kItems - 1 - static_cast<int>(words[0] / 2)) {}
+        items_(reinterpret_cast<Run*>(words)) {}
 
   CULE_INLINE void begin_line(int line) {
     if (last_first_ == kNoLine) last_first_ = line + gap_;
@@ -75,7 +75,7 @@ class SegmentMerger : public BoxMerger<PackedBoxes> {
   CULE_INLINE void add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
     const Added added = Base::add_run(object, color, begin, end, of_piece);
     if (was_cut() || line() > last_first_) return;
-    if (num_first_ < room_) {
+    if (num_first_ < kRoom) {
       Run run = added.run;
       if (added.begins) run.place |= static_cast<uint32_t>(SegmentBoxes::kBegins) << 16;
       items_[SegmentBoxes::kItems - 1 - num_first_] = run;
@@ -83,35 +83,36 @@ class SegmentMerger : public BoxMerger<PackedBoxes> {
     ++num_first_;
   }
   CULE_INLINE int num_first() const { return num_first_; }
-  CULE_INLINE bool is_complete() const { return Base::is_complete() && num_first_ <= room_; }
+  CULE_INLINE bool is_complete() const { return Base::is_complete() && num_first_ <= kRoom; }
+  using Base::for_last_runs;
 
  private:
+  static constexpr int kRoom = SegmentBoxes::kItems - 1;  // for first runs
   int gap_;
   Run* items_;
-  int room_;  // for first runs
   int num_first_ = 0, last_first_ = kNoLine;  // up to that scanline they may touch earlier ones
 };
 
-CULE_INLINE void SegmentBoxes::find(const int16_t* settings) {
-  if (words_[0] > kMostRunEntries) {
+CULE_INLINE void SegmentBoxes::find(const int16_t* settings, const uint32_t* log,
+                                    const RunRoom& runs) {
+  if (!cule::is_complete(log)) {
     words_[0] = kIncomplete;
     return;
   }
-  Run runs[kMostRuns];
   Box boxes[kMostBoxes];
   SegmentMerger merger(settings, words_, runs, boxes);
-  read_runs(words_, merger);
-  const int count = merger.count(), oldest = merger.line() - settings[kLineGap];
+  read_runs(log, merger);
+  merger.finish();
+  const int count = merger.count();
   int end = 1 + count, num_last = 0;
   bool complete = merger.is_complete() && end <= kItems - merger.num_first();
   for (int i = 0; complete && i < count; ++i)
     items_[1 + i] = {RunLooks{boxes[i].across}, boxes[i].down};
-  for (int i = 0; complete && i < merger.num_runs(); ++i) {
-    if (merger.run(i).line() < oldest) continue;
-    complete = end < kItems - merger.num_first();
-    if (complete) items_[end++] = merger.run(i);
+  merger.for_last_runs([&](const Run& run) CULE_INLINE_LAMBDA {
+    complete = complete && end < kItems - merger.num_first();
+    if (complete) items_[end++] = run;
     ++num_last;
-  }
+  });
   words_[1] = static_cast<uint16_t>(merger.line()) |
               static_cast<uint32_t>(merger.most_runs()) << 16;
   words_[0] = complete ? static_cast<uint32_t>(merger.num_first() | num_last << 8 | count << 16 |
@@ -123,7 +124,7 @@ CULE_INLINE void SegmentBoxes::find(const int16_t* settings) {
 struct FrameRoom {
   static constexpr int kMostBoxes = 512;
   Box boxes[kMostBoxes];  // of all segments
-  LiveRuns live;
+  Run runs[kMostLiveRuns];
 };
 
 // Joins the boxes of a frame's segments, of which it is told from top to bottom. All lanes of a
@@ -132,7 +133,7 @@ template <class Lanes>
 class SegmentJoiner {
  public:
   CULE_INLINE SegmentJoiner(const int16_t* settings, FrameRoom& room, const Lanes& lanes)
-      : settings_(settings), boxes_(room.boxes), runs_(room.live.runs), lanes_(lanes) {}
+      : settings_(settings), boxes_(room.boxes), runs_(room.runs), lanes_(lanes) {}
 
   // False: there is too little room for the frame, or may be for one thread that is told of it.
   CULE_INLINE bool add(const SegmentBoxes& segment) {
@@ -140,7 +141,7 @@ class SegmentJoiner {
     if (segment.line() == kNoLine) return true;
     const int count = segment.num_boxes();
     if (count_ + count > FrameRoom::kMostBoxes ||
-        num_runs_ + segment.most_runs() > LiveRuns::kMost)
+        num_runs_ + segment.most_runs() > kMostLiveRuns)
       return false;
     for (int i = lanes_.lane(); i < count; i += Lanes::kCount) {
       const Box box = segment.box(i);
@@ -180,8 +181,8 @@ class SegmentJoiner {
     bool touched = false;
     for (int base = 0; base < num_runs_; base += Lanes::kCount) {
       const int i = base + lanes_.lane();
-      const bool touches =
-          i < num_runs_ && runs_[i].line() >= oldest && runs_[i].touches(first.looks, same_bits);
+      const bool touches = i < num_runs_ && runs_[i].line() >= oldest &&
+                           runs_[i].looks.touches(first.looks, same_bits);
       for (uint32_t found = lanes_.ballot(touches); found; found &= found - 1) {
         const int its = whole_of(runs_[base + first_bit(found)].box());
         if (its != box) box = join(box, its);
