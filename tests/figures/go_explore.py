@@ -14,8 +14,9 @@ HARD = source("hard games", "2026-11-30-h200", "7d1bbbc")
 HARD_ON_CPU = source("hard games, evaluated later", "2026-11-30", "7d1bbbc", mode="evaluation")
 GREEDY = source("hard games, `--greedy`", "2026-11-30", "f0681c3", mode="evaluation")
 FIRST = source(
-    "hard games, first try", "2026-11-30-h200", "786f4fb", lambda row: row["mode"] != "exploration"
-)
+    "hard games, first try", "2026-11-30-h200", "786f4fb",
+    lambda row: row["mode"] in ("training", "evaluation"),
+)  # fmt: skip
 DEMONSTRATIONS = source(
     "demonstrations on the H200", "2026-11-30-h200", "3a0b6b3 786f4fb", mode="exploration"
 )

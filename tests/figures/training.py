@@ -14,6 +14,7 @@ TUNE = source(
     "79bbfee 9f36657 791e2c7 7022be2 6b8f61e 1f5449c", mode="tune-against-grid",
 )  # fmt: skip
 GROUPS = source("groups of CPU envs", "2026-11-30-h200", "941b99f", mode="cpu-envs")
+FEW = source("groups of few CPU envs", "2026-11-30-h200", "786f4fb", mode="cpu-envs")
 ALE_PY = source(
     "ale-py under the same learner", "2026-11-30-h200", "6726326", mode="cpu-envs", system="ale-py"
 )
@@ -37,6 +38,7 @@ SOURCES = (
     pong.ON_FOUR,
     TUNE,
     GROUPS,
+    FEW,
     ALE_PY,
     BATCHES,
     PROCESSES,
@@ -87,10 +89,11 @@ def of_tune() -> Iterator[Said]:
 
 def of_groups() -> Iterator[Said]:
     assert {row["game"] for row in GROUPS.rows} == {"pong"}
-    assert all("--threads 16" in row["command"] for row in GROUPS.rows)
+    assert all("--threads 16" in row["command"] for row in (*GROUPS.rows, *FEW.rows))
     for envs in (64, 512, 2048, 8192):
         for what, name in (("serving", "acting"), ("ppo", "acting and learning")):
-            one = [GROUPS.one(num_envs=envs, what=what, env_groups=n)["fps"] for n in (1, 2, 4)]
+            rows = FEW if (envs, what) == (64, "ppo") else GROUPS
+            one = [rows.one(num_envs=envs, what=what, env_groups=n)["fps"] for n in (1, 2, 4)]
             cells = [fps / 1e3 for fps in one]
             yield table_line(f"{{:,}} | {name} | {{:.0f}} | {{:.0f}} | {{:.0f}}", envs, *cells)
     few, more = ALE_PY.rows
