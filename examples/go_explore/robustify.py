@@ -30,6 +30,11 @@ from examples.go_explore.archive import states_at
 from examples.go_explore.demonstration import Demonstration, make_env
 from examples.ppo import ppo
 
+# What the clipped rewards of a demonstration sum up to at most. Where each step costs points, as in
+# Skiing, values would be hundreds, which are learned slowly, and their gradients would drown those
+# of the policy.
+MOST_REWARD = 10.0
+
 
 @dataclass
 class Args(ppo.Args):
@@ -129,7 +134,7 @@ class DemonstrationEnvs:
     def __init__(self, args: Args, num_envs: int, device: torch.device):
         self.args, self.num_envs = args, num_envs
         found = args.demonstrated()
-        self._starts, self._left, self._limits = self._places(found, device)
+        self._starts, self._left, self._limits, self._scale = self._places(found, device)
         self._env = _env(args, num_envs, device, args.sticky)
         self.single_action_space = self._env.single_action_space
         self._wanted = wanted(self._left, args.tolerance)
@@ -154,8 +159,11 @@ class DemonstrationEnvs:
 
     def _places(
         self, found: Demonstration, device: torch.device
-    ) -> tuple[cule.State, torch.Tensor, torch.Tensor]:
-        """Of each place its state, the points that are left, and the most steps of an episode."""
+    ) -> tuple[cule.State, torch.Tensor, torch.Tensor, float]:
+        """Of each place its state, the points that are left, and the most steps of an episode.
+
+        The last value is what clipped rewards are multiplied by.
+        """
         states, points = [], []
         with closing(_env(self.args, 1, device, 0.0)) as env:
             env.reset(seed=0)
@@ -173,6 +181,7 @@ class DemonstrationEnvs:
             replace(states[0], games=states[0].games * len(states), tensors=tensors),
             torch.from_numpy(left).to(device),
             torch.from_numpy((steps * self.args.patience + 50).astype(np.int64)).to(device),
+            MOST_REWARD / max(MOST_REWARD, float(np.abs(np.clip(points, -1, 1)).sum())),
         )
 
     def _begin(self, who: torch.Tensor) -> None:
@@ -228,7 +237,7 @@ class DemonstrationEnvs:
         truncated = (parts["steps"] >= self._limits[parts["place"]]) & ~terminated
         parts["over"] = terminated | truncated
         self._move(parts["over"])
-        rewards = points.clamp(-1, 1).float()
+        rewards = points.clamp(-1, 1) * self._scale
         return observations, rewards, terminated, truncated, {"raw_reward": points}
 
     def state_dict(self) -> dict[str, Any]:

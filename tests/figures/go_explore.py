@@ -26,6 +26,7 @@ GIVEN = {
     "a tenth of": "the choice of the games", "for 30 seconds each": "a setting",
     "a trial of 50 seconds": "a setting", "for 130 seconds": "a setting",
     "in 40 seconds": "a setting", "within five minutes": "a limit of the settings",
+    "trials of 80 seconds": "a setting",
     "32 episodes": "a setting",
 }  # fmt: skip
 FULL = 4096  # cells of an archive on a CPU

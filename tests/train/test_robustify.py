@@ -83,6 +83,19 @@ def test_who_scores_less_begins_where_it_began(demonstration):
     envs.close()
 
 
+def test_many_rewards_are_scaled_down(tmp_path):
+    """In Skiing each step costs points; with few rewards they are 1 and -1."""
+    Demonstration("skiing", False, (0,) * 40, -260).save(tmp_path / "skiing.json")
+    envs = envs_of(tmp_path / "skiing.json", game="skiing")
+    envs.reset(seed=0)
+    _, rewards, *_, infos = envs.step(torch.zeros(6, dtype=torch.int64))
+    assert (infos["raw_reward"] < -5).all() and rewards.dtype == torch.float32
+    assert torch.allclose(rewards, torch.full((6,), -0.25))  # of 40 steps
+    envs.close()
+    Demonstration("skiing", False, (0,) * 4, -26).save(tmp_path / "skiing.json")
+    assert envs_of(tmp_path / "skiing.json", game="skiing")._scale == 1
+
+
 def test_points_within_the_tolerance_are_enough(demonstration):
     """Of points that were lost, more may be lost."""
     envs = envs_of(demonstration, tolerance=0.25)
