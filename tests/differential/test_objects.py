@@ -136,7 +136,8 @@ def test_boxes_are_components(name: str, settings: tuple[int, ...], drawing: Mod
         generator = torch.Generator().manual_seed(2)
         actions = len(action_numbers(find_game(name), "minimal"))
         seen: list[list[Box]] = []
-        logs, segments = drawing.SeenLogs(), np.zeros(2, int)  # that have changed, and that have not
+        # Segments that have changed, and that have not.
+        logs, segments = drawing.SeenLogs(), np.zeros(2, int)
         for _ in range(STEPS // frameskip):
             engine.tensors["actions"][:] = int(torch.randint(actions, (), generator=generator))
             frames, *counts = drawing.step_and_see(engine.batch.address, wide, logs)
