@@ -89,6 +89,8 @@ SHORTER = {
     "cule.train.publish": ["--help"],
     # Of a demonstration that another command makes; test_robustify.py trains from one.
     "examples.go_explore.robustify": ["--help"],
+    # Of rows of a repository; test_atari57_costs.py has it.
+    "examples.atari57.costs": ["--help"],
     # Hours of work, which tests/train/test_atari57.py has in small.
     "examples.atari57.run": ["--help"],
     "examples.atari57.report": ["--help"],

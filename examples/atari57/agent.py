@@ -94,6 +94,8 @@ class Args:
     """episodes of the evaluation"""
     max_frames: int = 108_000
     """frames after which an episode of the evaluation is truncated"""
+    greedy: bool = False
+    """take the most probable action in the evaluation and the film, instead of sampling one"""
     video: bool = True
     """film an episode, of five minutes at most"""
     card: bool = True
@@ -141,7 +143,8 @@ def film(args: Args) -> None:
         return
     wanted = watch.Args(
         args.folder / TRAINING, path, sticky=PROTOCOLS[args.protocol].sticky,
-        max_frames=min(args.max_frames, MOST_FILMED_FRAMES), device="cpu", progress=False,
+        max_frames=min(args.max_frames, MOST_FILMED_FRAMES), greedy=args.greedy, device="cpu",
+        progress=False,
     )  # fmt: skip
     watch.watch(wanted)
 
@@ -220,7 +223,7 @@ def make(args: Args, gives_way: bool = False) -> dict[str, Any] | None:
     begun, protocol = time.perf_counter(), PROTOCOLS[args.protocol]
     wanted = evaluation.Args(
         args.folder / TRAINING, episodes=args.episodes, sticky=(protocol.sticky,),
-        noops=protocol.noops, max_frames=args.max_frames,
+        noops=protocol.noops, max_frames=args.max_frames, greedy=args.greedy,
         device=args.device if args.evaluate_on == "gpu" else "cpu",
         num_threads=args.num_threads, progress=args.progress,
         num_processes=-(-(args.num_threads or usable_cpus()) // THREADS),

@@ -231,6 +231,7 @@ def how(suite: Suite) -> str:
             "There are no confidence intervals: they need two seeds or more in every game, not "
             "more episodes."
         )
+    most = ", by its most probable actions" if row.get("greedy") else ""
     length = f"{row['frames']:,} frames of each training"
     if row.get("schedule_by") == "seconds":
         rows = list(suite.rows.values())
@@ -242,7 +243,8 @@ def how(suite: Suite) -> str:
     return (
         f"{row['algorithm']}, {length}, {in_games(suite)}, seeds: "
         f"{seeds}. Protocol: {PROTOCOLS[row['protocol']].title}. The final agent plays "
-        f"{row['episodes']} episodes of at most {row['max_frames']:,} frames on ale-py; `score` is "
+        f"{row['episodes']} episodes of at most {row['max_frames']:,} frames on ale-py{most}; "
+        "`score` is "
         "their mean and `deviation` their standard deviation, both averaged over seeds."
         f"{lacking} {intervals}"
     )

@@ -56,6 +56,8 @@ class Args(Placing):
     """episodes of each evaluation"""
     max_frames: int = 108_000
     """frames after which an episode of an evaluation is truncated"""
+    greedy: bool = False
+    """take the most probable actions in evaluations, instead of sampling them from the policy"""
     video: bool = True
     """film an episode of each agent"""
     card: bool = True
@@ -100,7 +102,10 @@ def jobs_of(args: Args) -> list[Job]:
     within(0, MAX_SEED, args, "seeds")
     if not args.seeds:
         raise InvalidValue("expected seeds, got none")
-    names = ("protocol", "episodes", "max_frames", "video", "card", "evaluate_on", "num_threads")
+    names = (
+        "protocol", "episodes", "max_frames", "greedy", "video", "card", "evaluate_on",
+        "num_threads",
+    )  # fmt: skip
     shared = options_of({
         **{name: getattr(args, name) for name in names}, "progress": False,
         **what_and_how_long(args, len(games_of(args.games)) * len(args.seeds)),

@@ -65,6 +65,8 @@ class Args(Placing):
     max_frames: int = 27_000
     """frames after which an episode of an evaluation is truncated; fewer than in the suite, as
     evaluations take longer than these trainings"""
+    greedy: bool = False
+    """take the most probable actions in evaluations, instead of sampling them from the policy"""
     num_threads: int = 0
     """CPU threads of each agent; 0: one for each core"""
     folder: Path = Path("runs/atari57_search")
@@ -83,7 +85,7 @@ def jobs_of(args: Args) -> list[Job]:
         raise InvalidValue(f"expected seconds to be greater than 0, got {args.seconds}")
     for name in args.candidates:
         settings_of("a2c_vtrace", args.device, name)
-    names = ("protocol", "episodes", "max_frames", "num_threads")
+    names = ("protocol", "episodes", "max_frames", "greedy", "num_threads")
     shared = options_of({
         **{name: getattr(args, name) for name in names},
         **lengths(args.seconds, args.total_frames),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from examples.atari57 import costs
 from examples.atari57.aggregates import STATISTICS
 from examples.atari57.references import AGENTS, human_normalised, references
 from examples.atari57.settings import SEARCH_GAMES
@@ -103,6 +104,10 @@ GIVEN = {
     "`ppo_atari_envpool_xla_jax` | 40 million |": THEIRS,
     "the paper's own, 93.2% and 191.8%. The paper's means are 466.4% and 957.6%.": THEIRS,
     "and states a median of 223%": THEIRS,
+    "| PQN | 228 | 2.31 | . | 400 million |": THEIRS,
+    "| Rainbow of Schmidt and Schmied | 427.5 | 2.06 | . | 10 million | . | RTX 3090 |": THEIRS,
+    "| BTR, 60 games | 720 | . | 7.40 | 200 million |": THEIRS,
+    "half of their seconds count": "by definition",
 }
 
 
@@ -217,6 +222,18 @@ def of_more_seeds() -> Iterator[Said]:
     )  # fmt: skip
 
 
+def of_costs() -> Iterator[Said]:
+    """What the two suites took, as costs.py has it."""
+    for rows, hardware in ((MACHADO, "H200"), (NOOPS, "H100")):
+        (cost,) = costs.costs_of(rows.rows)
+        assert cost.median is not None and cost.iqm is not None and hardware in cost.hardware
+        yield table_line(
+            f"A2C+V-trace, `{rows.rows[0]['protocol']}` | {{:,.2f}} | {{:.2f}} | {{:.2f}} | "
+            "{:.0f} million",
+            cost.hours, cost.median, cost.iqm, cost.frames,
+        )  # fmt: skip
+
+
 def of_video_pinball() -> Iterator[Said]:
     """How much one game makes of means."""
     shares = [
@@ -259,6 +276,7 @@ def figures() -> Iterator[Said]:
     yield from of_noops()
     yield from of_more_seeds()
     yield from of_machado()
+    yield from of_costs()
     yield from of_video_pinball()
     yield from of_the_literature()
     yield from atari57_search.figures()

@@ -162,18 +162,22 @@ def test_evaluator_offers_all_actions_and_starts_without_noops():
 )
 def test_agent_is_trained_and_evaluated_by_its_protocol(tmp_path, protocol, actions, monkeypatch):
     monkeypatch.setattr(agent, "settings_of", lambda algorithm, *_: (algorithm, {"width": 0.1}))
-    asked = {"protocol": protocol, "game": "qbert", **SMALL}
+    machado = protocol == "machado"
+    filmed, film = [], agent.watch.watch
+    monkeypatch.setattr(agent.watch, "watch", lambda args: filmed.append(args) or film(args))
+    asked = {"protocol": protocol, "game": "qbert", "greedy": machado, **SMALL}
     args = agent.Args(folder=tmp_path / "a", progress=False, **asked)
     row = agent.make(args)
     policy, state = policies.load_policy(tmp_path / "a" / "training", torch.device("cpu"))
     trained = state["args"]
-    machado = protocol == "machado"
     assert policy.scores(torch.zeros(1, 4, 84, 84, dtype=torch.uint8)).shape == (1, actions)
     assert (trained["sticky"], trained["full_action_space"]) == (0.25 * machado, machado)
     assert trained["life_loss_ends"] is not machado
     wanted = {"sticky": 0.25 * machado, "noops": 0 if machado else 30, "episodes": 2,
-              "max_frames": 400, "full_action_space": machado, "protocol": protocol}  # fmt: skip
+              "max_frames": 400, "full_action_space": machado, "protocol": protocol,
+              "greedy": machado}  # fmt: skip
     assert wanted.items() <= row.items() and row["frames"] >= 2000
+    assert [one.greedy for one in filmed] == [machado]
     ((device, begin, end),) = row["trained"]
     assert device == "cpu" and begin + row["seconds"] / 2 < end <= time.time()
     assert row["score_normalised"] == human_normalised("qbert", row["score"])

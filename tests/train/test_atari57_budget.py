@@ -36,7 +36,8 @@ def test_trainings_share_the_hours_of_a_gpu():
         assert {one.max_seconds for one in agents_of(**games, **placing)} == {seconds}
     (by_frames,) = agents_of(games=("pong",))
     assert (by_frames.max_seconds, by_frames.schedule_by) == (None, "frames")
-    assert by_frames.total_frames == 200_000_000
+    assert by_frames.total_frames == 200_000_000 and not by_frames.greedy
+    assert agents_of(games=("pong",), greedy=True)[0].greedy
 
 
 def test_a_budget_has_the_setting_for_its_seconds(monkeypatch):
