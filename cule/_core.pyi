@@ -166,6 +166,9 @@ class Batch:
     order_clocks: int
     segments: int
     runs: int
+    segment_boxes: int
+    changed_logs: int
+    num_changed_logs: int
     heard: int
     actions: int
     strengths: int
