@@ -50,7 +50,7 @@ def iterate(count: int, seconds: float) -> None:
 def test_each_iteration_is_timed_before_and_in_the_window(tmp_path):
     with scope.record(tmp_path, iterations=(9, 15)) as recording:
         iterate(9, 0.002)
-        iterate(7, 0.004)
+        iterate(7, 0.02)  # a busy computer makes each of them some milliseconds longer
     (one,) = recording.processes
     reference = one.process.about["reference"]
     assert reference["iterations"] == len(reference["times"]) == 8
@@ -58,7 +58,7 @@ def test_each_iteration_is_timed_before_and_in_the_window(tmp_path):
     times = iteration_times(one.process)
     assert len(times) == 6
     assert sum(times) == pytest.approx(1e3 * one.seconds, rel=0.1)
-    assert min(reference["times"]) >= 2 and min(times) >= 4
+    assert min(reference["times"]) >= 2 and min(times) >= 20
     middle, least, most = change(reference["times"], times)
     assert least <= middle <= most and middle > 50
     sentence = reference_sentence(one)
