@@ -33,7 +33,7 @@ constexpr int kMostLiveRuns = static_cast<int>(sizeof(RunSet) * 8);
 // those of each object. A run's looks and the sets are `stride` words and sets apart, as threads
 // may share a memory in which theirs alternate.
 struct RunRoom {
-  static constexpr int kSets = static_cast<int>(kNumTiaObjects);
+  static constexpr uint32_t kSets = kNumTiaObjects;
   uint32_t *looks, *places;
   RunSet* sets;
   int stride;
@@ -43,7 +43,9 @@ struct RunRoom {
   CULE_INLINE Run at(int run) const { return {looks_of(run), place_of(run)}; }
   CULE_INLINE void put_looks(int run, RunLooks its) const { looks[run * stride] = its.word; }
   CULE_INLINE void put_place(int run, uint32_t its) const { places[run] = its; }
-  CULE_INLINE RunSet& of_object(int object) const { return sets[object * stride]; }
+  CULE_INLINE RunSet& of_object(uint32_t object) const {
+    return sets[static_cast<int>(object) * stride];
+  }
 };
 // That of one thread for a whole frame.
 struct LiveRuns {

@@ -50,15 +50,13 @@ class BoxMerger {
   CULE_INLINE void begin_line(int line) {
     const int gap = settings_[kLineGap], oldest = line - 1 - gap;
     end_runs(above_ & ~now_, line_above_);
-    if (is_cut(settings_, line)) {
-      was_cut_ = true;
-      end_runs(now_, line_);
-      live_ = now_ = 0;
-    } else if (line_ < oldest) {
+    const bool cut = is_cut(settings_, line);
+    was_cut_ |= cut;
+    if (cut || line_ < oldest) {
       end_runs(now_, line_);
       now_ = 0;
     }
-    if (gap == 0) live_ = now_;
+    if (cut || gap == 0) live_ = now_;
     else for_each(live_ & ~now_, [&](int run) CULE_INLINE_LAMBDA {
       if (Run::line_of(runs_.place_of(run)) < oldest) live_ &= ~bit(run);
     });
@@ -68,7 +66,7 @@ class BoxMerger {
     line_ = line;
   }
 
-  CULE_INLINE void repeat_object(uint32_t object) { now_ |= above_ & of_object(object); }
+  CULE_INLINE void repeat_object(uint32_t object) { now_ |= above_ & runs_.of_object(object); }
 
   struct Added {
     Run run;
@@ -128,8 +126,6 @@ class BoxMerger {
   CULE_INLINE int line() const { return line_; }
   CULE_INLINE bool was_cut() const { return was_cut_; }
   CULE_INLINE int most_runs() const { return most_runs_; }
-
- protected:
   // Calls `take(run)` for each run that those of the next scanlines may touch, after `finish`.
   template <class Take>
   CULE_INLINE void for_last_runs(const Take& take) const {
@@ -181,17 +177,15 @@ class BoxMerger {
     return count < kMostLiveRuns ? bit(count) - 1 : ~Set{0};
   }
 
-  // Runs of an object, some of which may not be live any more.
-  CULE_INLINE Set& of_object(uint32_t object) const {
-    return runs_.of_object(static_cast<int>(object));
-  }
   CULE_INLINE void clear_sets() const {
-    for (int object = 0; object < kObjects; ++object) runs_.of_object(object) = 0;
+    for (uint32_t object = 0; object < RunRoom::kSets; ++object) runs_.of_object(object) = 0;
   }
+  // Runs of the objects of a class, some of which may not be live any more.
   CULE_INLINE Set of_class_members(int of_class) const {
     Set runs = 0;
     uint32_t objects = static_cast<uint32_t>(members_ >> (kObjects * of_class) & kMembersMask);
-    for (; objects; objects &= objects - 1) runs |= runs_.of_object(first_bit(objects));
+    for (; objects; objects &= objects - 1)
+      runs |= runs_.of_object(static_cast<uint32_t>(first_bit(objects)));
     return runs;
   }
   // The run of this scanline and object that goes on at `begin`, as the pieces of a scanline may
@@ -199,7 +193,7 @@ class BoxMerger {
   CULE_INLINE int part_of_same(uint32_t object, uint32_t color, int begin) const {
     const int gap = gap_of(settings_, object);
     int found = kNoRun;
-    for_each(now_ & of_object(object), [&](int run) CULE_INLINE_LAMBDA {
+    for_each(now_ & runs_.of_object(object), [&](int run) CULE_INLINE_LAMBDA {
       const RunLooks looks = runs_.looks_of(run);
       if (found == kNoRun && looks.color() == color && begin - looks.end() < gap) found = run;
     });
@@ -209,10 +203,10 @@ class BoxMerger {
   // A place for a run of an object, of which there is one.
   CULE_INLINE int new_run(uint32_t object) {
     const int run = first_bit(room_ & ~live_);
-    if (used_ & bit(run)) of_object(runs_.looks_of(run).object()) &= ~bit(run);
+    if (used_ & bit(run)) runs_.of_object(runs_.looks_of(run).object()) &= ~bit(run);
     used_ |= bit(run);
     live_ |= bit(run);
-    of_object(object) |= bit(run);
+    runs_.of_object(object) |= bit(run);
     const int count = count_bits(live_);
     most_runs_ = count > most_runs_ ? count : most_runs_;
     return run;

@@ -84,7 +84,6 @@ class SegmentMerger : public BoxMerger<PackedBoxes> {
   }
   CULE_INLINE int num_first() const { return num_first_; }
   CULE_INLINE bool is_complete() const { return Base::is_complete() && num_first_ <= kRoom; }
-  using Base::for_last_runs;
 
  private:
   static constexpr int kRoom = SegmentBoxes::kItems - 1;  // for first runs
