@@ -40,6 +40,11 @@ SEARCH_GAMES = (
     "asterix", "beam_rider", "breakout", "enduro", "ms_pacman", "qbert", "seaquest",
     "space_invaders",
 )  # fmt: skip
+# PPO with many updates, from fewer envs than V-trace has: each step is learned from more than once.
+PPO_OFTEN: Mapping[str, Any] = {
+    "minibatch_size": 1024, "optimizer": "muon", "learning_rate": 1e-3, "clip_coef": 0.2,
+    "anneal_ent": True, "lag": 0,
+}  # fmt: skip
 # What search.py compares: an algorithm, and what differs from its defaults. The first three are the
 # suite's. What else was tried, with all settings, is in
 # benchmarks/log/2026-11-26.md#what-the-search-of-atari-57-tried-in-full; docs/atari57.md says what
@@ -50,6 +55,11 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
         "warmup_steps": 50, "optimizer": "muon", "learning_rate": 1e-3, "scale_ent": True,
         "ent_coef": 0.02,
     }),
+    "ppo-2048": ("ppo", {**PPO_OFTEN, "num_envs": 2048, "num_steps": 16, "update_epochs": 2}),
+    "ppo-2048-norm": ("ppo", {
+        **PPO_OFTEN, "num_envs": 2048, "num_steps": 16, "update_epochs": 2, "model": "nature-norm",
+    }),
+    "ppo-1024": ("ppo", {**PPO_OFTEN, "num_envs": 1024, "num_steps": 32, "update_epochs": 3}),
     "ppo-8192-short": ("ppo", {
         "num_envs": 8192, "num_steps": 8, "minibatch_size": 2048, "update_epochs": 2,
         "learning_rate": 1e-3, "clip_coef": 0.2, "lag": 0,
