@@ -40,10 +40,10 @@ SEARCH_GAMES = (
     "asterix", "beam_rider", "breakout", "enduro", "ms_pacman", "qbert", "seaquest",
     "space_invaders",
 )  # fmt: skip
-# PPO with many updates, from fewer envs than V-trace has: each step is learned from more than once.
-PPO_OFTEN: Mapping[str, Any] = {
-    "minibatch_size": 1024, "optimizer": "muon", "learning_rate": 1e-3, "clip_coef": 0.2,
-    "anneal_ent": True, "lag": 0,
+# PPO with Muon, whose envs wait while it learns.
+PPO_MUON: Mapping[str, Any] = {
+    "num_steps": 16, "update_epochs": 2, "optimizer": "muon", "clip_coef": 0.2, "anneal_ent": True,
+    "lag": 0,
 }  # fmt: skip
 # What search.py compares: an algorithm, and what differs from its defaults. The first three are the
 # suite's. What else was tried, with all settings, is in
@@ -55,11 +55,24 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
         "warmup_steps": 50, "optimizer": "muon", "learning_rate": 1e-3, "scale_ent": True,
         "ent_coef": 0.02,
     }),
-    "ppo-2048": ("ppo", {**PPO_OFTEN, "num_envs": 2048, "num_steps": 16, "update_epochs": 2}),
-    "ppo-2048-norm": ("ppo", {
-        **PPO_OFTEN, "num_envs": 2048, "num_steps": 16, "update_epochs": 2, "model": "nature-norm",
+    "vtrace-8192-decay": ("a2c_vtrace", {
+        "num_envs": 8192, "num_batches": 128, "updates_at_once": 8, "lag": 1,
+        "warmup_steps": 50, "optimizer": "muon", "learning_rate": 1e-3, "scale_ent": True,
+        "ent_coef": 0.02, "trace_decay": 0.95,
     }),
-    "ppo-1024": ("ppo", {**PPO_OFTEN, "num_envs": 1024, "num_steps": 32, "update_epochs": 3}),
+    "ppo-2048": ("ppo", {
+        **PPO_MUON, "num_envs": 2048, "minibatch_size": 1024, "learning_rate": 1e-3,
+    }),
+    "ppo-4096-often": ("ppo", {
+        **PPO_MUON, "num_envs": 4096, "minibatch_size": 2048, "learning_rate": 1.5e-3,
+    }),
+    "ppo-4096": ("ppo", {
+        **PPO_MUON, "num_envs": 4096, "minibatch_size": 4096, "learning_rate": 2e-3,
+    }),
+    "ppo-8192": ("ppo", {
+        **PPO_MUON, "num_envs": 8192, "num_steps": 8, "minibatch_size": 4096, "update_epochs": 1,
+        "learning_rate": 2e-3,
+    }),
     "ppo-8192-short": ("ppo", {
         "num_envs": 8192, "num_steps": 8, "minibatch_size": 2048, "update_epochs": 2,
         "learning_rate": 1e-3, "clip_coef": 0.2, "lag": 0,
