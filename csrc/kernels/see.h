@@ -82,13 +82,15 @@ CULE_INLINE void write_runs(const Batch& batch, size_t env, const Recording& rec
   if (finder.sink().differs()) batch.changed_logs[take_number(batch.num_changed_logs)] = number;
 }
 
-// On a GPU: finds the boxes of the `i`th segment whose runs differ, with room for
-// SegmentBoxes::kMostRuns.
-CULE_INLINE void join_runs(const Batch& batch, uint32_t i, const RunRoom& runs) {
-  if (i >= *batch.num_changed_logs) return;
-  const uint32_t number = batch.changed_logs[i];
-  const int16_t* facts = object_facts_of(batch, number / (kSeenFrames * kSegments));
-  segment_boxes_of(batch, number).find(facts, run_log_of(batch, number), runs);
+// On a GPU: finds the boxes of the segments whose runs differ; one of `count` threads does it for
+// every `count`th of them, from number `i` on.
+CULE_INLINE void join_runs(const Batch& batch, uint32_t i, uint32_t count,
+                           const SegmentRoom& room) {
+  for (; i < *batch.num_changed_logs; i += count) {
+    const uint32_t number = batch.changed_logs[i];
+    const int16_t* facts = object_facts_of(batch, number / (kSeenFrames * kSegments));
+    segment_boxes_of(batch, number).find(facts, run_log_of(batch, number), room);
+  }
 }
 
 // On a GPU: joins the boxes of such a frame's segments. The lanes do it together, with room for

@@ -99,8 +99,9 @@ std::pair<int, int> expect_same_boxes(Batch batch, const Recording& recording, S
       write_runs(batch, 0, recording, seen, segment, {words.data(), 1});
     boxes.count() = boxes.left_out() = -1;
     FrameRoom room;
-    LiveRuns live;
-    for (uint32_t i = 0; i < kSegments; ++i) join_runs(batch, i, live.room());
+    constexpr int kThreads = 3;
+    SegmentRooms<kThreads> rooms;
+    for (uint32_t i = 0; i < kThreads; ++i) join_runs(batch, i, kThreads, rooms.of(i));
     join_segments(batch, 0, seen, room, OneLane{});
     see_again(batch, 0, recording, seen);
     expect_same(boxes, found);
@@ -112,7 +113,7 @@ std::pair<int, int> expect_same_boxes(Batch batch, const Recording& recording, S
     run_log_of(batch, number)[0] = kMostRunEntries + 2;
     logs.changed[0] = number;
     logs.num_changed = 1;
-    join_runs(batch, 0, live.room());
+    join_runs(batch, 0, kThreads, rooms.of(0));
     join_segments(batch, 0, seen, room, OneLane{});
     if (boxes.count() != kLookAgain) throw std::runtime_error("expected to look again");
     see_again(batch, 0, recording, seen);

@@ -16,6 +16,7 @@
 // `pool` does the phases from prepare to observe, at the same time as the kernels for all others.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -328,7 +329,9 @@ class CudaBackend final : public Backend {
       const dim3 pieces(blocks_for(batch.num_envs, kThreads), kSegments, kSeenFrames);
       start(find_runs, pieces, kThreads, 0, other, batch);
       const int frames = kSeenFrames * batch.num_envs;
-      start(find_boxes, blocks_for(frames * kSegments, kThreads), kThreads, 0, other, batch);
+      const int most = backend.processors_ * kFindBoxesBlocks;
+      start(find_boxes, std::min(blocks_for(frames * kSegments, kWarp), most), kWarp, 0, other,
+            batch);
       start(join_boxes, blocks_for(frames, kThreads / kWarp), kThreads, 0, other, batch);
       start(find_boxes_again, blocks_for(frames, kWarp), kWarp, 0, other, batch);
     }

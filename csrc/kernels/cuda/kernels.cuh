@@ -119,15 +119,13 @@ __global__ void __launch_bounds__(kThreads, 5) find_runs(const __grid_constant__
   write_runs(batch, env, recording, blockIdx.z, blockIdx.y, Room{words + threadIdx.x, kThreads});
 }
 
-// Joins those that have changed to the boxes of their segment; a thread for each segment.
-__global__ void __launch_bounds__(kThreads) find_boxes(const __grid_constant__ Batch batch) {
-  // In shared memory each thread has banks of its own, whichever of its runs it looks at.
-  constexpr int kMost = SegmentBoxes::kMostRuns;
-  __shared__ uint32_t looks[kMost * kThreads];
-  __shared__ RunSet sets[RunRoom::kSets * kThreads];
-  uint32_t places[kMost];
-  join_runs(batch, blockIdx.x * kThreads + threadIdx.x,
-            {looks + threadIdx.x, places, sets + threadIdx.x, kThreads});
+// Joins those that have changed to the boxes of their segment; a thread for each segment, and then
+// for others. Few have changed, so what takes longest is the segment with the most runs: a thread
+// has all that it works with in shared memory, which answers soonest.
+constexpr int kFindBoxesBlocks = 4;  // on a multiprocessor at once
+__global__ void __launch_bounds__(kWarp) find_boxes(const __grid_constant__ Batch batch) {
+  __shared__ SegmentRooms<kWarp> rooms;
+  join_runs(batch, blockIdx.x * kWarp + threadIdx.x, gridDim.x * kWarp, rooms.of(threadIdx.x));
 }
 
 // Joins boxes of the segments; a warp for each env and frame.

@@ -20,8 +20,8 @@ struct alignas(8) Run {
   CULE_INLINE int box() const { return box_of(place); }
 
   // The bits of RunLooks in which runs of the same box are equal: the class, and maybe the color.
-  static CULE_INLINE uint32_t same_bits(const int16_t* settings, int of_class) {
-    const bool one_color = settings[kOneColorClasses] >> of_class & 1;
+  static CULE_INLINE uint32_t same_bits(int one_color_classes, int of_class) {
+    const bool one_color = one_color_classes >> of_class & 1;
     return RunLooks::kClassBits | (one_color ? RunLooks::kColorBits : 0);
   }
 };
@@ -30,8 +30,8 @@ using RunSet = uint64_t;
 constexpr int kMostLiveRuns = static_cast<int>(sizeof(RunSet) * 8);
 
 // Room for runs that those of the next scanline may belong to: two words for each, and the set of
-// those of each object. A run's looks and the sets are `stride` words and sets apart, as threads
-// may share a memory in which theirs alternate.
+// those of each object. Words and sets are `stride` apart, as threads may share a memory in which
+// theirs alternate.
 struct RunRoom {
   static constexpr uint32_t kSets = kNumTiaObjects;
   uint32_t *looks, *places;
@@ -39,10 +39,10 @@ struct RunRoom {
   int stride;
 
   CULE_INLINE RunLooks looks_of(int run) const { return {looks[run * stride]}; }
-  CULE_INLINE uint32_t place_of(int run) const { return places[run]; }
+  CULE_INLINE uint32_t place_of(int run) const { return places[run * stride]; }
   CULE_INLINE Run at(int run) const { return {looks_of(run), place_of(run)}; }
   CULE_INLINE void put_looks(int run, RunLooks its) const { looks[run * stride] = its.word; }
-  CULE_INLINE void put_place(int run, uint32_t its) const { places[run] = its; }
+  CULE_INLINE void put_place(int run, uint32_t its) const { places[run * stride] = its; }
   CULE_INLINE RunSet& of_object(uint32_t object) const {
     return sets[static_cast<int>(object) * stride];
   }

@@ -26,7 +26,12 @@ class BoxMerger {
   // Puts what it finds into `boxes`, and works in `runs`, which has room for `most_runs`.
   CULE_INLINE BoxMerger(const int16_t* settings, const Boxes& boxes, const RunRoom& runs,
                         int most_runs)
-      : settings_(settings), boxes_(boxes), runs_(runs), room_(below(most_runs)) {
+      : settings_(settings),
+        line_gap_(settings[kLineGap]),
+        one_color_classes_(settings[kOneColorClasses]),
+        boxes_(boxes),
+        runs_(runs),
+        room_(below(most_runs)) {
     for (int object = 0; object < kObjects; ++object) {
       const int of_class = settings[kClassOf + object];
       classes_ |= static_cast<uint32_t>(of_class) << (kClassBits * object);
@@ -48,7 +53,7 @@ class BoxMerger {
   }
 
   CULE_INLINE void begin_line(int line) {
-    const int gap = settings_[kLineGap], oldest = line - 1 - gap;
+    const int oldest = line - 1 - line_gap_;
     end_runs(above_ & ~now_, line_above_);
     const bool cut = is_cut(settings_, line);
     was_cut_ |= cut;
@@ -56,7 +61,7 @@ class BoxMerger {
       end_runs(now_, line_);
       now_ = 0;
     }
-    if (cut || gap == 0) live_ = now_;
+    if (cut || line_gap_ == 0) live_ = now_;
     else for_each(live_ & ~now_, [&](int run) CULE_INLINE_LAMBDA {
       if (Run::line_of(runs_.place_of(run)) < oldest) live_ &= ~bit(run);
     });
@@ -77,7 +82,7 @@ class BoxMerger {
   // may go on with one of the piece before.
   CULE_INLINE Added add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
     const int of_class = static_cast<int>(classes_ >> (kClassBits * object) & kClassMask);
-    const uint32_t same_bits = Run::same_bits(settings_, of_class);
+    const uint32_t same_bits = Run::same_bits(one_color_classes_, of_class);
     int same = of_piece ? part_of_same(object, color, begin) : kNoRun, box = kNoBox;
     const bool is_part = same != kNoRun;
     if (is_part) begin = runs_.looks_of(same).begin();
@@ -124,12 +129,13 @@ class BoxMerger {
   // Of the last scanline, and since the first one: whether boxes ended above any, and how many runs
   // there were at once.
   CULE_INLINE int line() const { return line_; }
+  CULE_INLINE int line_gap() const { return line_gap_; }
   CULE_INLINE bool was_cut() const { return was_cut_; }
   CULE_INLINE int most_runs() const { return most_runs_; }
   // Calls `take(run)` for each run that those of the next scanlines may touch, after `finish`.
   template <class Take>
   CULE_INLINE void for_last_runs(const Take& take) const {
-    const int oldest = line_ - settings_[kLineGap];
+    const int oldest = line_ - line_gap_;
     for_each(live_, [&](int i) CULE_INLINE_LAMBDA {
       const Run run = runs_.at(i);
       if (run.line() >= oldest) take(run);
@@ -144,6 +150,7 @@ class BoxMerger {
   static constexpr uint64_t kMembersMask = (1u << kObjects) - 1;
 
   const int16_t* settings_;
+  int line_gap_, one_color_classes_;
   uint32_t classes_ = 0;  // of the objects
   uint64_t members_ = 0;  // of each class the objects, kObjects bits
   Boxes boxes_;

@@ -75,8 +75,8 @@ class RunWriter {
   }
   CULE_INLINE void write(RunEntry kind, uint32_t content) {
     const uint32_t entry = static_cast<uint32_t>(kind) << kRunEntryShift | content;
-    if (count_ < kMostRunEntries) {
-      differs_ |= before_ != entry;
+    if (count_ < kMostRunEntries && before_ != entry) {
+      differs_ = true;
       words_[1 + count_] = entry;
     }
     ++count_;

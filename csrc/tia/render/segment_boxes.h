@@ -8,13 +8,18 @@
 
 namespace cule {
 
-// Boxes in local memory.
+// Room for the boxes of a segment, `stride` apart.
 struct PackedBoxes {
   Box* boxes;
-  int room;
+  int room, stride;
 
-  CULE_INLINE Box box(int i) const { return boxes[i]; }
-  CULE_INLINE void put(int i, Box box) const { boxes[i] = box; }
+  CULE_INLINE Box box(int i) const { return boxes[i * stride]; }
+  CULE_INLINE void put(int i, Box box) const { boxes[i * stride] = box; }
+};
+// Room to find the boxes of a segment in.
+struct SegmentRoom {
+  RunRoom runs;
+  PackedBoxes boxes;
 };
 
 // What is known of a segment, in kSegmentBoxWords: two words of numbers; its boxes, with those that
@@ -46,8 +51,8 @@ class SegmentBoxes {
   CULE_INLINE static bool begins(const Run& run) { return run.box() & kBegins; }
 
   // Finds the boxes of a log's runs. If there is too little room, they are not complete then. Works
-  // in `runs`, which has room for kMostRuns.
-  CULE_INLINE void find(const int16_t* settings, const uint32_t* log, const RunRoom& runs);
+  // in `room`, for kMostRuns and kMostBoxes.
+  CULE_INLINE void find(const int16_t* settings, const uint32_t* log, const SegmentRoom& room);
 
  private:
   friend class SegmentMerger;
@@ -62,14 +67,12 @@ class SegmentMerger : public BoxMerger<PackedBoxes> {
  public:
   using Base = BoxMerger<PackedBoxes>;
 
-  CULE_INLINE SegmentMerger(const int16_t* settings, uint32_t* words, const RunRoom& runs,
-                            Box* boxes)
-      : Base(settings, {boxes, SegmentBoxes::kMostBoxes}, runs, SegmentBoxes::kMostRuns),
-        gap_(settings[kLineGap]),
+  CULE_INLINE SegmentMerger(const int16_t* settings, uint32_t* words, const SegmentRoom& room)
+      : Base(settings, room.boxes, room.runs, SegmentBoxes::kMostRuns),
         items_(reinterpret_cast<Run*>(words)) {}
 
   CULE_INLINE void begin_line(int line) {
-    if (last_first_ == kNoLine) last_first_ = line + gap_;
+    if (last_first_ == kNoLine) last_first_ = line + line_gap();
     Base::begin_line(line);
   }
   CULE_INLINE void add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
@@ -87,26 +90,26 @@ class SegmentMerger : public BoxMerger<PackedBoxes> {
 
  private:
   static constexpr int kRoom = SegmentBoxes::kItems - 1;  // for first runs
-  int gap_;
   Run* items_;
   int num_first_ = 0, last_first_ = kNoLine;  // up to that scanline they may touch earlier ones
 };
 
 CULE_INLINE void SegmentBoxes::find(const int16_t* settings, const uint32_t* log,
-                                    const RunRoom& runs) {
+                                    const SegmentRoom& room) {
   if (!cule::is_complete(log)) {
     words_[0] = kIncomplete;
     return;
   }
-  Box boxes[kMostBoxes];
-  SegmentMerger merger(settings, words_, runs, boxes);
+  SegmentMerger merger(settings, words_, room);
   read_runs(log, merger);
   merger.finish();
   const int count = merger.count();
   int end = 1 + count, num_last = 0;
   bool complete = merger.is_complete() && end <= kItems - merger.num_first();
-  for (int i = 0; complete && i < count; ++i)
-    items_[1 + i] = {RunLooks{boxes[i].across}, boxes[i].down};
+  for (int i = 0; complete && i < count; ++i) {
+    const Box box = room.boxes.box(i);
+    items_[1 + i] = {RunLooks{box.across}, box.down};
+  }
   merger.for_last_runs([&](const Run& run) CULE_INLINE_LAMBDA {
     complete = complete && end < kItems - merger.num_first();
     if (complete) items_[end++] = run;
@@ -118,6 +121,22 @@ CULE_INLINE void SegmentBoxes::find(const int16_t* settings, const uint32_t* log
                                                merger.was_cut() << 24)
                        : kIncomplete;
 }
+
+// Such room for the threads of a group, in memory that they share. Neighbouring threads' words are
+// neighbours, so their banks differ, whichever of its runs and boxes each looks at.
+template <int kThreads>
+class SegmentRooms {
+ public:
+  CULE_INLINE SegmentRoom of(uint32_t thread) {
+    return {{looks_ + thread, places_ + thread, sets_ + thread, kThreads},
+            {boxes_ + thread, SegmentBoxes::kMostBoxes, kThreads}};
+  }
+
+ private:
+  uint32_t looks_[SegmentBoxes::kMostRuns * kThreads], places_[SegmentBoxes::kMostRuns * kThreads];
+  RunSet sets_[RunRoom::kSets * kThreads];
+  Box boxes_[SegmentBoxes::kMostBoxes * kThreads];
+};
 
 // Room to join the segments of a frame in.
 struct FrameRoom {
@@ -174,7 +193,7 @@ class SegmentJoiner {
 
   // Joins the boxes that one of a segment's first runs touches.
   CULE_INLINE void touch(const Run& first) {
-    const uint32_t same_bits = Run::same_bits(settings_, first.looks.of_class());
+    const uint32_t same_bits = Run::same_bits(settings_[kOneColorClasses], first.looks.of_class());
     const int oldest = first.line() - 1 - settings_[kLineGap];
     int box = whole_of(count_ + SegmentBoxes::box_of_first(first));
     bool touched = false;
