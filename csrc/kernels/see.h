@@ -2,8 +2,8 @@
 // (tia/render/object_frames.h), and what they are by the facts of the game.
 //
 // A GPU finds the runs of a step's last two frames from the log of writes, as drawing does: a
-// thread for each segment. Where they are not those of the step before, another thread joins them
-// to boxes. A warp for each frame joins those of its segments. A CPU finds boxes while it draws
+// thread for each segment. Where they are not those of the step before, a warp joins them to boxes.
+// A warp for each frame joins those of its segments. A CPU finds boxes while it draws
 // (cpu/draw_frames.h). Starts of episodes are seen as they are played (console/session.h), or come
 // from the pool. `list_objects` then makes an env's list.
 #pragma once
@@ -82,14 +82,16 @@ CULE_INLINE void write_runs(const Batch& batch, size_t env, const Recording& rec
   if (finder.sink().differs()) batch.changed_logs[take_number(batch.num_changed_logs)] = number;
 }
 
-// On a GPU: finds the boxes of the segments whose runs differ; one of `count` threads does it for
-// every `count`th of them, from number `i` on.
-CULE_INLINE void join_runs(const Batch& batch, uint32_t i, uint32_t count,
-                           const SegmentRoom& room) {
+// On a GPU: finds the boxes of the segments whose runs differ; warp `i` of `count` does it for every
+// `count`th of them, from number `i` on.
+template <class Lanes>
+CULE_INLINE void join_runs(const Batch& batch, uint32_t i, uint32_t count, SegmentRoom& room,
+                           const Lanes& lanes) {
   for (; i < *batch.num_changed_logs; i += count) {
     const uint32_t number = batch.changed_logs[i];
     const int16_t* facts = object_facts_of(batch, number / (kSeenFrames * kSegments));
-    segment_boxes_of(batch, number).find(facts, run_log_of(batch, number), room);
+    segment_boxes_of(batch, number).find(facts, run_log_of(batch, number), room, lanes);
+    lanes.sync();
   }
 }
 

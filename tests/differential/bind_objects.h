@@ -99,9 +99,8 @@ std::pair<int, int> expect_same_boxes(Batch batch, const Recording& recording, S
       write_runs(batch, 0, recording, seen, segment, {words.data(), 1});
     boxes.count() = boxes.left_out() = -1;
     FrameRoom room;
-    constexpr int kThreads = 3;
-    SegmentRooms<kThreads> rooms;
-    for (uint32_t i = 0; i < kThreads; ++i) join_runs(batch, i, kThreads, rooms.of(i));
+    SegmentRoom segment_room;
+    for (uint32_t i = 0; i < 3; ++i) join_runs(batch, i, 3, segment_room, OneLane{});
     join_segments(batch, 0, seen, room, OneLane{});
     see_again(batch, 0, recording, seen);
     expect_same(boxes, found);
@@ -113,7 +112,7 @@ std::pair<int, int> expect_same_boxes(Batch batch, const Recording& recording, S
     run_log_of(batch, number)[0] = kMostRunEntries + 2;
     logs.changed[0] = number;
     logs.num_changed = 1;
-    join_runs(batch, 0, kThreads, rooms.of(0));
+    join_runs(batch, 0, 1, segment_room, OneLane{});
     join_segments(batch, 0, seen, room, OneLane{});
     if (boxes.count() != kLookAgain) throw std::runtime_error("expected to look again");
     see_again(batch, 0, recording, seen);

@@ -329,9 +329,9 @@ class CudaBackend final : public Backend {
       const dim3 pieces(blocks_for(batch.num_envs, kThreads), kSegments, kSeenFrames);
       start(find_runs, pieces, kThreads, 0, other, batch);
       const int frames = kSeenFrames * batch.num_envs;
-      const int most = backend.processors_ * kFindBoxesBlocks;
-      start(find_boxes, std::min(blocks_for(frames * kSegments, kWarp), most), kWarp, 0, other,
-            batch);
+      const int segments = blocks_for(frames * kSegments, kThreads / kWarp);
+      const int blocks = std::min(segments, backend.processors_ * kFindBoxesBlocks);
+      start(find_boxes, blocks, kThreads, 0, other, batch);
       start(join_boxes, blocks_for(frames, kThreads / kWarp), kThreads, 0, other, batch);
       start(find_boxes_again, blocks_for(frames, kWarp), kWarp, 0, other, batch);
     }

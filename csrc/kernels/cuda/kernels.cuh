@@ -119,13 +119,15 @@ __global__ void __launch_bounds__(kThreads, 5) find_runs(const __grid_constant__
   write_runs(batch, env, recording, blockIdx.z, blockIdx.y, Room{words + threadIdx.x, kThreads});
 }
 
-// Joins those that have changed to the boxes of their segment; a thread for each segment, and then
-// for others. Few have changed, so what takes longest is the segment with the most runs: a thread
-// has all that it works with in shared memory, which answers soonest.
-constexpr int kFindBoxesBlocks = 4;  // on a multiprocessor at once
-__global__ void __launch_bounds__(kWarp) find_boxes(const __grid_constant__ Batch batch) {
-  __shared__ SegmentRooms<kWarp> rooms;
-  join_runs(batch, blockIdx.x * kWarp + threadIdx.x, gridDim.x * kWarp, rooms.of(threadIdx.x));
+// Joins those that have changed to the boxes of their segment; a warp for each segment, and then for
+// others.
+constexpr int kFindBoxesBlocks = 8;  // on a multiprocessor at once
+__global__ void __launch_bounds__(kThreads, kFindBoxesBlocks)
+    find_boxes(const __grid_constant__ Batch batch) {
+  constexpr uint32_t kWarps = kThreads / kWarp;
+  __shared__ SegmentRoom rooms[kWarps];
+  const uint32_t warp = threadIdx.x / kWarp;
+  join_runs(batch, blockIdx.x * kWarps + warp, gridDim.x * kWarps, rooms[warp], WarpLanes{});
 }
 
 // Joins boxes of the segments; a warp for each env and frame.

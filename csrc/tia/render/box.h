@@ -29,30 +29,17 @@ struct alignas(8) Run {
 using RunSet = uint64_t;
 constexpr int kMostLiveRuns = static_cast<int>(sizeof(RunSet) * 8);
 
-// Room for runs that those of the next scanline may belong to: two words for each, and the set of
-// those of each object. Words and sets are `stride` apart, as threads may share a memory in which
-// theirs alternate.
-struct RunRoom {
-  static constexpr uint32_t kSets = kNumTiaObjects;
-  uint32_t *looks, *places;
-  RunSet* sets;
-  int stride;
-
-  CULE_INLINE RunLooks looks_of(int run) const { return {looks[run * stride]}; }
-  CULE_INLINE uint32_t place_of(int run) const { return places[run * stride]; }
-  CULE_INLINE Run at(int run) const { return {looks_of(run), place_of(run)}; }
-  CULE_INLINE void put_looks(int run, RunLooks its) const { looks[run * stride] = its.word; }
-  CULE_INLINE void put_place(int run, uint32_t its) const { places[run * stride] = its; }
-  CULE_INLINE RunSet& of_object(uint32_t object) const {
-    return sets[static_cast<int>(object) * stride];
-  }
-};
-// That of one thread for a whole frame.
+// Runs that those of the next scanline may belong to: two words for each, and the set of those of
+// each object, which several lanes do without (box_finder.h).
 struct LiveRuns {
   uint32_t looks[kMostLiveRuns], places[kMostLiveRuns];
-  RunSet sets[RunRoom::kSets];
+  RunSet sets[kNumTiaObjects];
 
-  CULE_INLINE RunRoom room() { return {looks, places, sets, 1}; }
+  CULE_INLINE RunLooks looks_of(int run) const { return {looks[run]}; }
+  CULE_INLINE uint32_t place_of(int run) const { return places[run]; }
+  CULE_INLINE Run at(int run) const { return {looks_of(run), place_of(run)}; }
+  CULE_INLINE int line_of(int run) const { return Run::line_of(place_of(run)); }
+  CULE_INLINE int box_of(int run) const { return Run::box_of(place_of(run)); }
 };
 
 // A box in two words, or what became a part of one.

@@ -13,25 +13,27 @@ namespace cule {
 
 // Joins the runs of a frame, or of a part of it, of which it is told as RunFinder does. All is
 // inline, as a GPU would otherwise have its members in memory. `Boxes` has room for boxes: `room`,
-// `box` and `put`, as FrameBoxes.
+// `box` and `put`, as FrameBoxes. All lanes of a kind of Lanes (common/lanes.h) call its functions
+// together, and what they write is for all of them.
 //
 // Runs that later ones may touch are in numbered places, of which sets are words with a bit for
 // each. So a scanline or an object that is like the one above costs a few instructions, however
-// many runs it has: where a run ends, and its box, is written down when it has ended.
-template <class Boxes>
+// many runs it has: where a run ends, and its box, is written down when it has ended. One lane
+// looks at the runs of a set in turn; a warp looks at all of them at once.
+template <class Boxes, class Lanes>
 class BoxMerger {
  public:
   static constexpr int kNoBox = -1;
 
-  // Puts what it finds into `boxes`, and works in `runs`, which has room for `most_runs`.
-  CULE_INLINE BoxMerger(const int16_t* settings, const Boxes& boxes, const RunRoom& runs,
-                        int most_runs)
+  // Puts what it finds into `boxes`, and works in `runs`.
+  CULE_INLINE BoxMerger(const int16_t* settings, const Boxes& boxes, LiveRuns& runs,
+                        const Lanes& lanes)
       : settings_(settings),
         line_gap_(settings[kLineGap]),
         one_color_classes_(settings[kOneColorClasses]),
         boxes_(boxes),
         runs_(runs),
-        room_(below(most_runs)) {
+        lanes_(lanes) {
     for (int object = 0; object < kObjects; ++object) {
       const int of_class = settings[kClassOf + object];
       classes_ |= static_cast<uint32_t>(of_class) << (kClassBits * object);
@@ -62,8 +64,8 @@ class BoxMerger {
       now_ = 0;
     }
     if (cut || line_gap_ == 0) live_ = now_;
-    else for_each(live_ & ~now_, [&](int run) CULE_INLINE_LAMBDA {
-      if (Run::line_of(runs_.place_of(run)) < oldest) live_ &= ~bit(run);
+    else live_ &= ~those(live_ & ~now_, [&](int run) CULE_INLINE_LAMBDA {
+      return runs_.line_of(run) < oldest;
     });
     above_ = now_;
     now_ = 0;
@@ -71,7 +73,7 @@ class BoxMerger {
     line_ = line;
   }
 
-  CULE_INLINE void repeat_object(uint32_t object) { now_ |= above_ & runs_.of_object(object); }
+  CULE_INLINE void repeat_object(uint32_t object) { now_ |= of_object(above_, object); }
 
   struct Added {
     Run run;
@@ -87,15 +89,16 @@ class BoxMerger {
     const bool is_part = same != kNoRun;
     if (is_part) begin = runs_.looks_of(same).begin();
     const RunLooks looks = RunLooks::of(object, of_class, color, begin, end);
-    for_each(live_ & of_class_members(of_class), [&](int i) CULE_INLINE_LAMBDA {
-      const RunLooks other = runs_.looks_of(i);
-      if (!other.touches(looks, same_bits)) return;
-      if (other.word == looks.word && same == kNoRun) same = i;
-      const int its = Run::box_of(runs_.place_of(i));
+    const Set touched = those(may_touch(of_class), [&](int run) CULE_INLINE_LAMBDA {
+      return runs_.looks_of(run).touches(looks, same_bits);
+    });
+    for_each(touched, [&](int run) CULE_INLINE_LAMBDA {
+      if (runs_.looks_of(run).word == looks.word && same == kNoRun) same = run;
+      const int its = runs_.box_of(run);
       if (its != kNoBox && its != box) box = box == kNoBox ? its : join(box, its);
     });
-    const bool is_new = same == kNoRun, has_room = !is_new || (room_ & ~live_) != 0;
-    const bool stays_out = !is_part && !is_new && Run::box_of(runs_.place_of(same)) == kNoBox;
+    const bool is_new = same == kNoRun, has_room = !is_new || ~live_ != 0;
+    const bool stays_out = !is_part && !is_new && runs_.box_of(same) == kNoBox;
     const bool begins = box == kNoBox && !stays_out && has_room;
     crowded_ |= !has_room;
     if (begins) box = new_box();
@@ -105,12 +108,16 @@ class BoxMerger {
     if (!has_room) return {run, false};
     if (is_new) same = new_run(object);
     now_ |= bit(same);
-    runs_.put_looks(same, looks);
-    runs_.put_place(same, run.place);
-    if (box == kNoBox) return {run, false};
     const Box now = Box::of(looks, line_);
-    boxes_.put(box, begins ? now : boxes_.box(box).with(now));
-    return {run, begins};
+    const Box whole = begins || box == kNoBox ? now : boxes_.box(box).with(now);
+    lanes_.sync();  // all have read what there was
+    if (lanes_.lane() == 0) {
+      runs_.looks[same] = looks.word;
+      runs_.places[same] = run.place;
+      if (box != kNoBox) boxes_.put(box, whole);
+    }
+    lanes_.sync();
+    return {run, begins && box != kNoBox};
   }
 
   // After the last scanline: boxes are those of all runs only then.
@@ -132,18 +139,27 @@ class BoxMerger {
   CULE_INLINE int line_gap() const { return line_gap_; }
   CULE_INLINE bool was_cut() const { return was_cut_; }
   CULE_INLINE int most_runs() const { return most_runs_; }
-  // Calls `take(run)` for each run that those of the next scanlines may touch, after `finish`.
-  template <class Take>
-  CULE_INLINE void for_last_runs(const Take& take) const {
+  // The runs that those of the next scanlines may touch, after `finish`.
+  CULE_INLINE RunSet last_runs() const {
     const int oldest = line_ - line_gap_;
-    for_each(live_, [&](int i) CULE_INLINE_LAMBDA {
-      const Run run = runs_.at(i);
-      if (run.line() >= oldest) take(run);
-    });
+    return those(live_, [&](int run) CULE_INLINE_LAMBDA { return runs_.line_of(run) >= oldest; });
+  }
+  // Calls `take(run)` for each run of a set; a lane does it for each.
+  template <class Take>
+  CULE_INLINE void divide(RunSet runs, const Take& take) const {
+    if constexpr (kAlone) {
+      for_each(runs, take);
+    } else {
+      const int low = lanes_.lane(), high = low + Lanes::kCount;
+      if (runs >> low & 1) take(low);
+      if (runs >> high & 1) take(high);
+    }
   }
 
  private:
   using Set = RunSet;
+  static constexpr bool kAlone = Lanes::kCount == 1;
+  static_assert(kAlone || 2 * Lanes::kCount == kMostLiveRuns, "a lane has two runs");
   static constexpr int kObjects = static_cast<int>(kNumTiaObjects), kNoRun = -1;
   static constexpr int kMostLeftOut = 0x7FFF, kClassBits = 3;
   static constexpr uint32_t kClassMask = (1u << kClassBits) - 1;
@@ -154,8 +170,8 @@ class BoxMerger {
   uint32_t classes_ = 0;  // of the objects
   uint64_t members_ = 0;  // of each class the objects, kObjects bits
   Boxes boxes_;
-  RunRoom runs_;
-  Set room_;
+  LiveRuns& runs_;
+  Lanes lanes_;
   // The runs that one of this scanline may belong to; of these, those of this scanline, which is
   // not written down in them yet, and those of the scanline above, some of which may be of this
   // one, too; and those that have ever been live.
@@ -166,7 +182,7 @@ class BoxMerger {
   int most_runs_ = 0;  // that were live at once
   int line_ = kNoLine, line_above_ = kNoLine;
 
-  // Calls `take(run)` for each run of a set.
+  // Calls `take(run)` for each run of a set, in all lanes.
   template <class Take>
   static CULE_INLINE void for_each(Set runs, const Take& take) {
     uint32_t word = static_cast<uint32_t>(runs), rest = static_cast<uint32_t>(runs >> 32);
@@ -179,41 +195,70 @@ class BoxMerger {
       take(base + first_bit(word));
     }
   }
-  static CULE_INLINE Set bit(int run) { return Set{1} << run; }
-  static CULE_INLINE Set below(int count) {
-    return count < kMostLiveRuns ? bit(count) - 1 : ~Set{0};
+  // The runs of a set for which `test(run)` is true.
+  template <class Test>
+  CULE_INLINE Set those(Set runs, const Test& test) const {
+    if constexpr (kAlone) {
+      Set found = 0;
+      for_each(runs, [&](int run) CULE_INLINE_LAMBDA {
+        if (test(run)) found |= bit(run);
+      });
+      return found;
+    } else {
+      const int low = lanes_.lane(), high = low + Lanes::kCount;
+      Set found = lanes_.ballot((runs >> low & 1) && test(low));
+      if (runs >> Lanes::kCount)
+        found |= Set{lanes_.ballot((runs >> high & 1) && test(high))} << Lanes::kCount;
+      return found;
+    }
   }
+  static CULE_INLINE Set bit(int run) { return Set{1} << run; }
 
   CULE_INLINE void clear_sets() const {
-    for (uint32_t object = 0; object < RunRoom::kSets; ++object) runs_.of_object(object) = 0;
+    if constexpr (kAlone) {
+      for (int object = 0; object < kObjects; ++object) runs_.sets[object] = 0;
+    }
   }
-  // Runs of the objects of a class, some of which may not be live any more.
-  CULE_INLINE Set of_class_members(int of_class) const {
-    Set runs = 0;
-    uint32_t objects = static_cast<uint32_t>(members_ >> (kObjects * of_class) & kMembersMask);
-    for (; objects; objects &= objects - 1)
-      runs |= runs_.of_object(static_cast<uint32_t>(first_bit(objects)));
-    return runs;
+  CULE_INLINE Set of_object(Set runs, uint32_t object) const {
+    if constexpr (kAlone) {
+      return runs & runs_.sets[object];
+    } else {
+      return those(runs, [&](int run) CULE_INLINE_LAMBDA {
+        return runs_.looks_of(run).object() == object;
+      });
+    }
+  }
+  // The live runs of the objects of a class, or more.
+  CULE_INLINE Set may_touch(int of_class) const {
+    if constexpr (kAlone) {
+      Set runs = 0;
+      uint32_t objects = static_cast<uint32_t>(members_ >> (kObjects * of_class) & kMembersMask);
+      for (; objects; objects &= objects - 1) runs |= runs_.sets[first_bit(objects)];
+      return live_ & runs;
+    } else {
+      return live_;
+    }
   }
   // The run of this scanline and object that goes on at `begin`, as the pieces of a scanline may
   // divide a run; or kNoRun.
   CULE_INLINE int part_of_same(uint32_t object, uint32_t color, int begin) const {
     const int gap = gap_of(settings_, object);
-    int found = kNoRun;
-    for_each(now_ & runs_.of_object(object), [&](int run) CULE_INLINE_LAMBDA {
+    const Set found = those(now_, [&](int run) CULE_INLINE_LAMBDA {
       const RunLooks looks = runs_.looks_of(run);
-      if (found == kNoRun && looks.color() == color && begin - looks.end() < gap) found = run;
+      return looks.object() == object && looks.color() == color && begin - looks.end() < gap;
     });
-    return found;
+    return found ? first_bit(found) : kNoRun;
   }
 
   // A place for a run of an object, of which there is one.
   CULE_INLINE int new_run(uint32_t object) {
-    const int run = first_bit(room_ & ~live_);
-    if (used_ & bit(run)) runs_.of_object(runs_.looks_of(run).object()) &= ~bit(run);
-    used_ |= bit(run);
+    const int run = first_bit(~live_);
+    if constexpr (kAlone) {
+      if (used_ & bit(run)) runs_.sets[runs_.looks_of(run).object()] &= ~bit(run);
+      runs_.sets[object] |= bit(run);
+      used_ |= bit(run);
+    }
     live_ |= bit(run);
-    runs_.of_object(object) |= bit(run);
     const int count = count_bits(live_);
     most_runs_ = count > most_runs_ ? count : most_runs_;
     return run;
@@ -221,21 +266,24 @@ class BoxMerger {
 
   // Writes down that the last scanline of these runs was `line`.
   CULE_INLINE void end_runs(Set runs, int line) {
-    for_each(runs, [&](int run) CULE_INLINE_LAMBDA {
-      const int box = Run::box_of(runs_.place_of(run));
-      runs_.put_place(run, Run::place_of(line, box));
+    if (runs == 0) return;
+    lanes_.sync();  // all have read what there was
+    // Lanes may have runs of the same box, and then write the same.
+    divide(runs, [&](int run) CULE_INLINE_LAMBDA {
+      const int box = runs_.box_of(run);
+      runs_.places[run] = Run::place_of(line, box);
       if (box != kNoBox) boxes_.put(box, boxes_.box(box).until(line));
     });
+    lanes_.sync();
   }
 
   // The runs of the line above, in new boxes, in the order in which a RunFinder finds them.
   CULE_INLINE void begin_again(int line) {
     finish();
-    int count = 0;
-    for_each(now_, [&](int run) CULE_INLINE_LAMBDA {
-      runs_.put_looks(count++, runs_.looks_of(run));
-    });
-    sort(count);
+    const int count = count_bits(now_);
+    lanes_.sync();
+    if (lanes_.lane() == 0) sort(now_);
+    lanes_.sync();
     line_ = line;
     was_cut_ = true;
     live_ = now_ = used_ = 0;
@@ -245,14 +293,16 @@ class BoxMerger {
       add_run(run.object(), run.color(), run.begin(), run.end(), false);
     }
   }
-  CULE_INLINE void sort(int count) const {
-    for (int i = 1; i < count; ++i) {
-      const RunLooks run = runs_.looks_of(i);
-      int at = i;
+  // Puts runs into the first places.
+  CULE_INLINE void sort(Set runs) const {
+    int count = 0;
+    for_each(runs, [&](int its) CULE_INLINE_LAMBDA {
+      const RunLooks run = runs_.looks_of(its);
+      int at = count++;
       for (; at > 0 && is_found_before(run, runs_.looks_of(at - 1)); --at)
-        runs_.put_looks(at, runs_.looks_of(at - 1));
-      runs_.put_looks(at, run);
-    }
+        runs_.looks[at] = runs_.looks[at - 1];
+      runs_.looks[at] = run.word;
+    });
   }
   static CULE_INLINE bool is_found_before(RunLooks one, RunLooks its) {
     return one.object() != its.object() ? one.object() < its.object() : one.begin() < its.begin();
@@ -262,12 +312,19 @@ class BoxMerger {
   CULE_INLINE int join(int one, int other) {
     const int box = one < other ? one : other, part = one < other ? other : one;
     ++joined_;
-    boxes_.put(box, boxes_.box(box).with(boxes_.box(part)));
-    boxes_.put(part, Box::part_of(box));
-    for_each(live_, [&](int run) CULE_INLINE_LAMBDA {
-      const uint32_t place = runs_.place_of(run);
-      if (Run::box_of(place) == part) runs_.put_place(run, Run::place_of(Run::line_of(place), box));
+    const Box whole = boxes_.box(box).with(boxes_.box(part));
+    const Set its = those(live_, [&](int run) CULE_INLINE_LAMBDA {
+      return runs_.box_of(run) == part;
     });
+    lanes_.sync();  // all have read what there was
+    if (lanes_.lane() == 0) {
+      boxes_.put(box, whole);
+      boxes_.put(part, Box::part_of(box));
+    }
+    divide(its, [&](int run) CULE_INLINE_LAMBDA {
+      runs_.places[run] = Run::place_of(runs_.line_of(run), box);
+    });
+    lanes_.sync();
     return box;
   }
   // Room for a box: at the end, or where one has become a part of another.
@@ -307,11 +364,11 @@ CULE_INLINE void complete_boxes(const FrameBoxes& boxes, int count, int left_out
 }
 
 // Joins the runs of a whole frame, in one thread.
-class FrameMerger : public BoxMerger<FrameBoxes> {
+class FrameMerger : public BoxMerger<FrameBoxes, OneLane> {
  public:
-  // Puts what it finds into `boxes`, which `finish` completes. `live` is room to work in.
-  CULE_INLINE FrameMerger(const int16_t* settings, const FrameBoxes& boxes, LiveRuns& live)
-      : BoxMerger(settings, boxes, live.room(), kMostLiveRuns), boxes_(boxes) {}
+  // Puts what it finds into `boxes`, which `finish` completes, and works in `runs`.
+  CULE_INLINE FrameMerger(const int16_t* settings, const FrameBoxes& boxes, LiveRuns& runs)
+      : BoxMerger(settings, boxes, runs, OneLane{}), boxes_(boxes) {}
 
   CULE_HD void finish() {
     BoxMerger::finish();

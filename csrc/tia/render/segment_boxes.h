@@ -1,6 +1,6 @@
-// Boxes of a frame whose segments are looked at side by side: a thread for each finds the boxes of
-// its segment from a log of runs (run_log.h), and then those that touch across segments are joined.
-// The result is the same as that of one thread that is told of the whole frame (box_finder.h).
+// Boxes of a frame whose segments are looked at side by side: a warp for each finds the boxes of its
+// segment from a log of runs (run_log.h), and then those that touch across segments are joined. The
+// result is the same as that of one thread that is told of the whole frame (box_finder.h).
 #pragma once
 
 #include "tia/render/box_finder.h"
@@ -8,26 +8,14 @@
 
 namespace cule {
 
-// Room for the boxes of a segment, `stride` apart.
-struct PackedBoxes {
-  Box* boxes;
-  int room, stride;
-
-  CULE_INLINE Box box(int i) const { return boxes[i * stride]; }
-  CULE_INLINE void put(int i, Box box) const { boxes[i * stride] = box; }
-};
-// Room to find the boxes of a segment in.
-struct SegmentRoom {
-  RunRoom runs;
-  PackedBoxes boxes;
-};
+struct SegmentRoom;
 
 // What is known of a segment, in kSegmentBoxWords: two words of numbers; its boxes, with those that
 // became parts of others; its last runs, which those of the next segment may touch; and from the
 // end backwards its first runs, which may touch those of the segments before.
 class SegmentBoxes {
  public:
-  static constexpr int kMostRuns = 48, kMostBoxes = 96;
+  static constexpr int kMostBoxes = 96;
 
   explicit CULE_INLINE SegmentBoxes(uint32_t* words)
       : words_(words), items_(reinterpret_cast<Run*>(words)) {}
@@ -50,11 +38,14 @@ class SegmentBoxes {
   CULE_INLINE static int box_of_first(const Run& run) { return run.box() & ~kBegins; }
   CULE_INLINE static bool begins(const Run& run) { return run.box() & kBegins; }
 
-  // Finds the boxes of a log's runs. If there is too little room, they are not complete then. Works
-  // in `room`, for kMostRuns and kMostBoxes.
-  CULE_INLINE void find(const int16_t* settings, const uint32_t* log, const SegmentRoom& room);
+  // Finds the boxes of a log's runs; the lanes do it together. If there is too little room, they are
+  // not complete then.
+  template <class Lanes>
+  CULE_INLINE void find(const int16_t* settings, const uint32_t* log, SegmentRoom& room,
+                        const Lanes& lanes);
 
  private:
+  template <class Lanes>
   friend class SegmentMerger;
   static constexpr uint32_t kIncomplete = ~0u;
   static constexpr int kItems = kSegmentBoxWords / 2, kBegins = 1 << 14;
@@ -62,23 +53,38 @@ class SegmentBoxes {
   Run* items_;
 };
 
-// Joins the runs of a segment's log, and writes down its first ones.
-class SegmentMerger : public BoxMerger<PackedBoxes> {
- public:
-  using Base = BoxMerger<PackedBoxes>;
+// Room to find the boxes of a segment in.
+struct SegmentRoom : LiveRuns {
+  Box boxes[SegmentBoxes::kMostBoxes];
+};
+struct PackedBoxes {
+  Box* boxes;
+  int room;
 
-  CULE_INLINE SegmentMerger(const int16_t* settings, uint32_t* words, const SegmentRoom& room)
-      : Base(settings, room.boxes, room.runs, SegmentBoxes::kMostRuns),
-        items_(reinterpret_cast<Run*>(words)) {}
+  CULE_INLINE Box box(int i) const { return boxes[i]; }
+  CULE_INLINE void put(int i, Box box) const { boxes[i] = box; }
+};
+
+// Joins the runs of a segment's log, and writes down its first ones.
+template <class Lanes>
+class SegmentMerger : public BoxMerger<PackedBoxes, Lanes> {
+ public:
+  using Base = BoxMerger<PackedBoxes, Lanes>;
+
+  CULE_INLINE SegmentMerger(const int16_t* settings, uint32_t* words, SegmentRoom& room,
+                            const Lanes& lanes)
+      : Base(settings, {room.boxes, SegmentBoxes::kMostBoxes}, room, lanes),
+        items_(reinterpret_cast<Run*>(words)),
+        writes_(lanes.lane() == 0) {}
 
   CULE_INLINE void begin_line(int line) {
-    if (last_first_ == kNoLine) last_first_ = line + line_gap();
+    if (last_first_ == kNoLine) last_first_ = line + this->line_gap();
     Base::begin_line(line);
   }
   CULE_INLINE void add_run(uint32_t object, uint32_t color, int begin, int end, bool of_piece) {
-    const Added added = Base::add_run(object, color, begin, end, of_piece);
-    if (was_cut() || line() > last_first_) return;
-    if (num_first_ < kRoom) {
+    const auto added = Base::add_run(object, color, begin, end, of_piece);
+    if (this->was_cut() || this->line() > last_first_) return;
+    if (num_first_ < kRoom && writes_) {
       Run run = added.run;
       if (added.begins) run.place |= static_cast<uint32_t>(SegmentBoxes::kBegins) << 16;
       items_[SegmentBoxes::kItems - 1 - num_first_] = run;
@@ -91,52 +97,38 @@ class SegmentMerger : public BoxMerger<PackedBoxes> {
  private:
   static constexpr int kRoom = SegmentBoxes::kItems - 1;  // for first runs
   Run* items_;
+  bool writes_;  // one of the lanes does
   int num_first_ = 0, last_first_ = kNoLine;  // up to that scanline they may touch earlier ones
 };
 
+template <class Lanes>
 CULE_INLINE void SegmentBoxes::find(const int16_t* settings, const uint32_t* log,
-                                    const SegmentRoom& room) {
+                                    SegmentRoom& room, const Lanes& lanes) {
+  const bool writes = lanes.lane() == 0;
   if (!cule::is_complete(log)) {
-    words_[0] = kIncomplete;
+    if (writes) words_[0] = kIncomplete;
     return;
   }
-  SegmentMerger merger(settings, words_, room);
+  SegmentMerger<Lanes> merger(settings, words_, room, lanes);
   read_runs(log, merger);
   merger.finish();
-  const int count = merger.count();
-  int end = 1 + count, num_last = 0;
-  bool complete = merger.is_complete() && end <= kItems - merger.num_first();
-  for (int i = 0; complete && i < count; ++i) {
-    const Box box = room.boxes.box(i);
-    items_[1 + i] = {RunLooks{box.across}, box.down};
+  const RunSet last = merger.last_runs();
+  const int count = merger.count(), num_last = count_bits(last), num_first = merger.num_first();
+  const bool complete = merger.is_complete() && 1 + count + num_last <= kItems - num_first;
+  if (complete) {
+    for (int i = lanes.lane(); i < count; i += Lanes::kCount)
+      items_[1 + i] = {RunLooks{room.boxes[i].across}, room.boxes[i].down};
+    merger.divide(last, [&](int run) CULE_INLINE_LAMBDA {
+      items_[1 + count + count_bits(last & ((RunSet{1} << run) - 1))] = room.at(run);
+    });
   }
-  merger.for_last_runs([&](const Run& run) CULE_INLINE_LAMBDA {
-    complete = complete && end < kItems - merger.num_first();
-    if (complete) items_[end++] = run;
-    ++num_last;
-  });
+  if (!writes) return;
   words_[1] = static_cast<uint16_t>(merger.line()) |
               static_cast<uint32_t>(merger.most_runs()) << 16;
-  words_[0] = complete ? static_cast<uint32_t>(merger.num_first() | num_last << 8 | count << 16 |
+  words_[0] = complete ? static_cast<uint32_t>(num_first | num_last << 8 | count << 16 |
                                                merger.was_cut() << 24)
                        : kIncomplete;
 }
-
-// Such room for the threads of a group, in memory that they share. Neighbouring threads' words are
-// neighbours, so their banks differ, whichever of its runs and boxes each looks at.
-template <int kThreads>
-class SegmentRooms {
- public:
-  CULE_INLINE SegmentRoom of(uint32_t thread) {
-    return {{looks_ + thread, places_ + thread, sets_ + thread, kThreads},
-            {boxes_ + thread, SegmentBoxes::kMostBoxes, kThreads}};
-  }
-
- private:
-  uint32_t looks_[SegmentBoxes::kMostRuns * kThreads], places_[SegmentBoxes::kMostRuns * kThreads];
-  RunSet sets_[RunRoom::kSets * kThreads];
-  Box boxes_[SegmentBoxes::kMostBoxes * kThreads];
-};
 
 // Room to join the segments of a frame in.
 struct FrameRoom {
