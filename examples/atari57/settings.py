@@ -40,11 +40,6 @@ SEARCH_GAMES = (
     "asterix", "beam_rider", "breakout", "enduro", "ms_pacman", "qbert", "seaquest",
     "space_invaders",
 )  # fmt: skip
-# PPO with Muon, whose envs wait while it learns.
-PPO_MUON: Mapping[str, Any] = {
-    "num_steps": 16, "update_epochs": 2, "optimizer": "muon", "clip_coef": 0.2, "anneal_ent": True,
-    "lag": 0,
-}  # fmt: skip
 # What search.py compares: an algorithm, and what differs from its defaults. The first three are the
 # suite's. What else was tried, with all settings, is in
 # benchmarks/log/2026-11-26.md#what-the-search-of-atari-57-tried-in-full; docs/atari57.md says what
@@ -54,24 +49,6 @@ CANDIDATES: dict[str, tuple[AlgorithmName, Mapping[str, Any]]] = {
         "num_envs": 8192, "num_batches": 128, "updates_at_once": 8, "lag": 1,
         "warmup_steps": 50, "optimizer": "muon", "learning_rate": 1e-3, "scale_ent": True,
         "ent_coef": 0.02,
-    }),
-    "vtrace-8192-decay": ("a2c_vtrace", {
-        "num_envs": 8192, "num_batches": 128, "updates_at_once": 8, "lag": 1,
-        "warmup_steps": 50, "optimizer": "muon", "learning_rate": 1e-3, "scale_ent": True,
-        "ent_coef": 0.02, "trace_decay": 0.95,
-    }),
-    "ppo-2048": ("ppo", {
-        **PPO_MUON, "num_envs": 2048, "minibatch_size": 1024, "learning_rate": 1e-3,
-    }),
-    "ppo-4096-often": ("ppo", {
-        **PPO_MUON, "num_envs": 4096, "minibatch_size": 2048, "learning_rate": 1.5e-3,
-    }),
-    "ppo-4096": ("ppo", {
-        **PPO_MUON, "num_envs": 4096, "minibatch_size": 4096, "learning_rate": 2e-3,
-    }),
-    "ppo-8192": ("ppo", {
-        **PPO_MUON, "num_envs": 8192, "num_steps": 8, "minibatch_size": 4096, "update_epochs": 1,
-        "learning_rate": 2e-3,
     }),
     "ppo-8192-short": ("ppo", {
         "num_envs": 8192, "num_steps": 8, "minibatch_size": 2048, "update_epochs": 2,

@@ -24,7 +24,8 @@ PAPER = {
         (("2026-11-28-h200", "2026-11-29-h200"), "27dc557 6bef8d5"),
     ),
     "figure2": (
-        ("2026-11-28", "2026-11-27-h200", "2026-11-29-h200"), "a3cc10c da64b5e 6bef8d5"
+        ("2026-11-28", "2026-11-27-h200", "2026-11-29-h200", "2026-11-30-h200"),
+        "a3cc10c da64b5e 6bef8d5 dfe6713",
     ),
 }  # fmt: skip
 COLUMN = {column.name: column for column in COLUMNS}

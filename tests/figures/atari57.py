@@ -70,8 +70,8 @@ def minutes(rows: Source) -> float:
 SOURCES = (NOOPS, SEEDS, MACHADO, *atari57_search.SOURCES)
 SETTING, THEIRS, BY_HAND = "a setting", "stated by its source", "noted while it ran"
 NUMBERS = (
-    "-1 0 1 2 3 4 6 8 10 12 16 18 20 30 32 34 40 49 50 57 64 100 200 300 1,280 2015 2016 "
-    "2018 2021 2022 2025 2,048 2,560 4,096 5,120 8,192 12,288 16,384 18,000 27,000 "
+    "-1 0 1 2 3 4 6 8 10 12 16 18 20 30 32 34 40 49 50 57 64 96 100 200 300 1,024 1,280 "
+    "2015 2016 2018 2021 2022 2025 2,048 2,560 4,096 5,120 8,192 12,288 16,384 18,000 27,000 "
     "108,000"
 )
 GIVEN = {
@@ -93,6 +93,9 @@ GIVEN = {
     "| half the rate": "no measurement",
     "middle half of all": "no measurement",
     "200 million frames each": SETTING,
+    "which has 63 seconds of a GPU for each game": "by definition",
+    "learns from each step twice, three times or once": SETTING,
+    "the same with 0.95 as V-trace's lambda": SETTING,
     "After ten minutes the suite was stopped": BY_HAND,
     "an episode, five minutes at most": SETTING,
     "Muon, a scaled entropy, 0.02 its weight": SETTING,

@@ -64,6 +64,8 @@ ROUNDS = (
           ("qbert", "space_invaders", "ms_pacman", "beam_rider", "seaquest")),
     Round(source("search: the rate once more", "2026-11-26-h200", "0028b9e", searched),
           ("asterix", "qbert", "ms_pacman", "seaquest"), absolute=True),
+    Round(source("search: a GPU-hour, `machado`", "2026-11-30-h200", "3540ab3 8806b88", searched,
+                 mode="evaluation"), FOUR),
 )  # fmt: skip
 SOURCES = tuple(one.rows for one in ROUNDS)
 
@@ -86,6 +88,11 @@ def figures() -> Iterator[Said]:
     seconds = [statistics.median(one.rows.values("seconds")) for one in ROUNDS[:2]]
     yield said("**First, {:.0f} seconds on an H100**", seconds[0])
     yield said("weights of the entropy, for {:.0f} seconds", seconds[1])
+    budget = ROUNDS[6].rows
+    yield said(
+        "the seed {}, and trainings of {:.0f} seconds, two at a time",
+        *budget.values("seed")[:1], statistics.median(budget.values("seconds")),
+    )  # fmt: skip
     for one, text in (
         (ROUNDS[2], "whole trainings of {:.0f} million frames"), (ROUNDS[5], "over {:.0f} million")
     ):  # fmt: skip
