@@ -14,10 +14,10 @@ from cule.train.evaluate.evaluator import Evaluator
 SCORES = ("score", "score_deviation", "score_min", "score_max")
 
 
-def evaluated(run, **changes):
+def evaluated(run, *, max_frames=400, **changes):
     """20 episodes are three groups."""
     args = evaluation.Args(
-        run, episodes=20, sticky=(0.25,), device="cpu", num_threads=1, max_frames=400,
+        run, episodes=20, sticky=(0.25,), device="cpu", num_threads=1, max_frames=max_frames,
         progress=False, **changes,
     )  # fmt: skip
     (row,) = evaluation.evaluate(args)
@@ -65,10 +65,10 @@ def test_a_stopped_evaluation_goes_on(run, processes, monkeypatch):
 def test_another_evaluation_begins_anew(run, monkeypatch):
     with monkeypatch.context() as stopping, pytest.raises(KeyboardInterrupt):
         stopped_after(stopping, 1)
-        evaluated(run, seed=5)
+        evaluated(run, seed=5, max_frames=40)
     (kept,) = kept_in(run)
     for changes in ({"seed": 6}, {"seed": 5, "greedy": True}, {"seed": 5, "noops": 0}):
-        evaluated(run, **changes)
+        evaluated(run, max_frames=40, **changes)
         assert kept_in(run) == [kept]
     kept.unlink()
 
