@@ -32,6 +32,7 @@
 // CULE_APART keeps the code of a rare path separate. Without it, a GPU's compiler can take
 //   assignments that several rare paths share, and move them before the branches to these paths.
 //   The frequent path then executes them too.
+// kSearchesLate says whether searches for collisions are put off until a program reads the latches.
 // kStoresAhead says whether a store that may turn out unnecessary is faster than a branch.
 // CULE_FOR_AVX2 marks a function that is compiled for x86-64 processors with AVX2. has_avx2() says
 //   whether this processor is one. Elsewhere it is never called.
@@ -141,6 +142,11 @@ namespace cule {
 constexpr bool kStoresAhead = false;
 #else
 constexpr bool kStoresAhead = true;
+#endif
+#if defined(__CUDACC__) || defined(CULE_SIMULATED_GPU)
+constexpr bool kSearchesLate = false;
+#else
+constexpr bool kSearchesLate = true;
 #endif
 CULE_INLINE uint32_t spread_signs(uint32_t word) {
 #if defined(__CUDA_ARCH__)

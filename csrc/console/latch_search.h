@@ -5,13 +5,14 @@
 // of scanlines, when the lanes of a warp are together, this looks at what the objects have shown
 // and where they have been (tia/collisions/bounds.h). Only if both objects of a latch can have been
 // in the same place (tia/collisions/prefilter.h), it searches what was written since the last look
-// (tia/collisions/search.h). For a latch that is read for the first time, it searches all segments
-// since the last CXCLR.
+// (tia/collisions/search.h), or puts that off until the program reads such a latch
+// (tia/collisions/late_searches.h). For a latch that is read for the first time, it searches all
+// segments since the last CXCLR.
 #pragma once
 
 #include "console/record.h"
+#include "tia/collisions/late_searches.h"
 #include "tia/collisions/prefilter.h"
-#include "tia/collisions/search.h"
 
 namespace cule {
 
@@ -91,12 +92,14 @@ struct TiaTrail {
   uint32_t before;  // the latches before the last look
   SpareBuffers spares{};
   uint32_t spare = 0;  // the number of the spare buffer that this env has taken, from 1 on; 0: none
+  LateSearches late;
 
   // A step begins.
   CULE_INLINE void clear() {
     frame = -1;
     segment = 0;
     clear_slot = 0;
+    late.clear();
   }
   CULE_INLINE void begin_frame() {
     ++frame;
@@ -124,6 +127,7 @@ struct TiaTrail {
   // CXCLR clears the latches. The newest segment may not have begun yet.
   CULE_INLINE void note_clear() {
     clear_slot = first_slot() + static_cast<uint32_t>(segment > 2 ? segment - 2 : 0);
+    late.clear();
   }
 };
 
@@ -167,15 +171,28 @@ CULE_COLD uint32_t search_latches(const TiaTrail& trail, const TiaFormat& format
   return found;
 }
 
-// Returns which of `latches` were set since the last look. What is drawn before clock `end` counts,
-// as far as the frame has come at `cycle`.
-CULE_INLINE uint32_t search_since_last(const TiaTrail& trail, const TiaFormat& format,
-                                       const InstructionBuffer& buffer, uint32_t latches,
-                                       int32_t cycle, int32_t end) {
+// Does all late searches.
+CULE_INLINE void search_late(TiaTrail& trail, const TiaFormat& format,
+                             const InstructionBuffer& buffer, TiaState& tia) {
+  tia.collisions |=
+      static_cast<uint16_t>(trail.late.find(format, buffer.entries, tia.collisions));
+}
+
+// Searches for those of `latches` that were set since the last look, now or later. What is drawn
+// before clock `end` counts, as far as the frame has come at `cycle`.
+CULE_INLINE void search_since_last(TiaTrail& trail, const TiaFormat& format,
+                                   const InstructionBuffer& buffer, TiaState& tia,
+                                   uint32_t latches, int32_t cycle, int32_t end) {
   const Replay replay{buffer.entries, buffer.count, buffer.after_clear,
                       encode_entry(cycle, kMarkTouch, 0)};
-  SegmentStart at = trail.start;
-  return search_entries(at, format, replay, trail.followed, end, latches);
+  if (kSearchesLate) {
+    if (trail.late.is_full()) search_late(trail, format, buffer, tia);
+    trail.late.add(trail.start, replay, trail.followed, end, latches);
+  } else {
+    SegmentStart at = trail.start;
+    tia.collisions |= static_cast<uint16_t>(
+        search_entries(at, format, replay, trail.followed, end, latches));
+  }
 }
 
 // Lets the next look begin at `clock`, at which `tia` is the state. Returns the ShownBounds from
@@ -194,10 +211,10 @@ CULE_INLINE ShownBounds go_on_from(TiaTrail& trail, const InstructionBuffer& buf
   return ShownBounds(tia);
 }
 
-// Brings the latches of `wanted` in `tia` up to date, as of `cycle`. `seen` has the sightings since
-// the last look; this returns those since the new one. `drawn` says that an access to the TIA has
-// drawn the frame up to `cycle`. Else the next access will, if there is one in this frame
-// (finish_frame).
+// Brings the latches of `wanted` in `tia` up to date, as of `cycle`, but for late searches. `seen`
+// has the sightings since the last look; this returns those since the new one. `drawn` says that an
+// access to the TIA has drawn the frame up to `cycle`. Else the next access will, if there is one
+// in this frame (finish_frame).
 CULE_COLD ShownBounds follow_collisions(TiaTrail& trail, const TiaFormat& format,
                                       const InstructionBuffer buffer, TiaState& tia,
                                       const ShownBounds seen, uint32_t wanted, int32_t cycle,
@@ -208,16 +225,17 @@ CULE_COLD ShownBounds follow_collisions(TiaTrail& trail, const TiaFormat& format
   if (clock + kLongestDelay <= format.first_clock) possible = 0;
   if (possible) possible = latches_within_bounds(tia, trail.left, seen, possible);
   if (possible) {
-    tia.collisions |= static_cast<uint16_t>(search_since_last(
-        trail, format, buffer, possible, cycle, drawn ? format.last_clock : clock));
+    search_since_last(trail, format, buffer, tia, possible, cycle,
+                      drawn ? format.last_clock : clock);
   }
   return go_on_from(trail, buffer, tia, seen, wanted, clock);
 }
 
-// The same when a program reads `latches`. It has not read those of `new_ones` before.
+// The same when a program reads `latches`, which need no late search afterwards. It has not read
+// those of `new_ones` before.
 CULE_COLD ShownBounds read_latches(TiaTrail& trail, const TiaFormat& format,
                                  const InstructionBuffer buffer, TiaState& tia,
-                                 const ShownBounds seen, uint32_t wanted, uint32_t latches,
+                                 ShownBounds seen, uint32_t wanted, uint32_t latches,
                                  uint32_t new_ones, int32_t cycle) {
   if (new_ones) {
     begin_segments(trail, format, cycle * kClocksPerCycle + kLongestDelay);
@@ -227,8 +245,10 @@ CULE_COLD ShownBounds read_latches(TiaTrail& trail, const TiaFormat& format,
   }
   // If none of the latches that it reads can have been set, all can wait for the next look.
   const bool possible = (latches & ~tia.collisions & possible_latches(seen.on())) != 0;
-  if (!possible || !trail.nears_picture(format, cycle)) return seen;
-  return follow_collisions(trail, format, buffer, tia, seen, wanted, cycle, true);
+  if (possible && trail.nears_picture(format, cycle))
+    seen = follow_collisions(trail, format, buffer, tia, seen, wanted, cycle, true);
+  if (trail.late.are_for(latches & ~tia.collisions)) search_late(trail, format, buffer, tia);
+  return seen;
 }
 
 }  // namespace cule
