@@ -13,11 +13,13 @@ from tests.figures.results import ROOT, Row, Source, source
 
 PAGE = ROOT / "README.md"
 CPU = source("cule, ale-py and EnvPool, 2 threads", "2026-11-24", "947ed40", num_envs=32)
-ONE_THREAD = source("104 games, one thread", "2026-11-30", "bc777a7", num_envs=16)
+ONE_THREAD = source("104 games, one thread", "2026-12-01", "9959854", num_envs=16)
+ON_INTEL = source("104 games, one thread, earlier", "2026-11-30", "bc777a7", num_envs=16)
 GPU = source("million FPS, memory", "2026-11-24-h200", "6fcdc88", mode="end-to-end")
 SOURCES = (
     CPU,
     ONE_THREAD,
+    ON_INTEL,
     GPU,
     atari57.NOOPS,
     atari57.SEEDS,
@@ -81,6 +83,11 @@ def on_cpu() -> Iterator[Said]:
     yield said(
         "with one thread and 16 envs, it is {:.2f}, and {:.2f} in the slowest ({})",
         statistics.median(ratios(all_games).values()), ratio, slowest.capitalize(),
+    )  # fmt: skip
+    (earlier,) = runs(ON_INTEL)
+    yield said(
+        "an earlier version had {:.2f} and {:.2f}",
+        statistics.median(ratios(earlier).values()), min(ratios(earlier).values()),
     )  # fmt: skip
 
 
