@@ -172,10 +172,8 @@ CULE_COLD uint32_t search_latches(const TiaTrail& trail, const TiaFormat& format
 }
 
 // Does all late searches.
-CULE_INLINE void search_late(TiaTrail& trail, const TiaFormat& format,
-                             const InstructionBuffer& buffer, TiaState& tia) {
-  tia.collisions |=
-      static_cast<uint16_t>(trail.late.find(format, buffer.entries, tia.collisions));
+CULE_INLINE void search_late(TiaTrail& trail, const TiaFormat& format, TiaState& tia) {
+  tia.collisions |= static_cast<uint16_t>(trail.late.find(format, tia.collisions));
 }
 
 // Searches for those of `latches` that were set since the last look, now or later. What is drawn
@@ -186,7 +184,7 @@ CULE_INLINE void search_since_last(TiaTrail& trail, const TiaFormat& format,
   const Replay replay{buffer.entries, buffer.count, buffer.after_clear,
                       encode_entry(cycle, kMarkTouch, 0)};
   if (kSearchesLate) {
-    if (trail.late.is_full()) search_late(trail, format, buffer, tia);
+    if (trail.late.is_full()) search_late(trail, format, tia);
     trail.late.add(trail.start, replay, trail.followed, end, latches);
   } else {
     SegmentStart at = trail.start;
@@ -247,7 +245,7 @@ CULE_COLD ShownBounds read_latches(TiaTrail& trail, const TiaFormat& format,
   const bool possible = (latches & ~tia.collisions & possible_latches(seen.on())) != 0;
   if (possible && trail.nears_picture(format, cycle))
     seen = follow_collisions(trail, format, buffer, tia, seen, wanted, cycle, true);
-  if (trail.late.are_for(latches & ~tia.collisions)) search_late(trail, format, buffer, tia);
+  if (trail.late.are_for(latches & ~tia.collisions)) search_late(trail, format, tia);
   return seen;
 }
 

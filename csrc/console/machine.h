@@ -98,7 +98,7 @@ struct Machine : ConsoleBus<Ram, Rom> {
     const int32_t clock = last * kClocksPerCycle;
     TiaState& tia = ram.tia();
     if (clock < trail.followed && clock < config.format.last_clock) {  // the last look went too far
-      trail.late.clear();
+      trail.late.clear();  // what follows searches their time, too
       tia.collisions = static_cast<uint16_t>(trail.before);
       tia.collisions |= static_cast<uint16_t>(search_latches(
           trail, config.format, buffer, latches_read & ~trail.before, last));

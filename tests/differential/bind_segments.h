@@ -334,7 +334,7 @@ int read_at_random(uintptr_t address, uint32_t seed) {
     m.frame_ended = below(3) != 0;
     m.finish_frame();
     replay();
-    search_late(m.trail, format, m.buffer, step.tia);
+    search_late(m.trail, format, step.tia);
     if ((replayed.collisions ^ step.tia.collisions) & m.latches_read) {
       throw std::logic_error(when + " ends with other latches than a replay of its entries");
     }

@@ -15,9 +15,9 @@ namespace cule {
 // shows, for `latches`.
 struct LateSearch {
   SegmentStart start;
+  Replay replay;
   int32_t begin, end;
   uint32_t latches;
-  uint32_t count, after_clear, last;  // of the Replay
 };
 
 class LateSearches {
@@ -45,14 +45,12 @@ class LateSearches {
     }
     search.end = end;
     search.latches |= latches;
-    search.count = replay.count;
-    search.after_clear = replay.after_clear;
-    search.last = replay.last;
+    search.replay = replay;
     latches_ |= latches;
   }
 
   // Does all of them. Returns which latches are set that are not among `known`.
-  CULE_INLINE uint32_t find(const TiaFormat& format, const uint32_t* entries, uint32_t known) {
+  CULE_INLINE uint32_t find(const TiaFormat& format, uint32_t known) {
     uint32_t found = known;
 #pragma unroll 1
     for (uint32_t i = 0; i < count_; ++i) {
@@ -60,8 +58,7 @@ class LateSearches {
       const uint32_t open = search.latches & ~found;
       if (open == 0) continue;
       SegmentStart at = search.start;
-      const Replay replay{entries, search.count, search.after_clear, search.last};
-      found |= search_entries(at, format, replay, search.begin, search.end, open);
+      found |= search_entries(at, format, search.replay, search.begin, search.end, open);
     }
     clear();
     return found & ~known;
