@@ -5,9 +5,9 @@
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include "../chips/pixel_view.h"
@@ -76,14 +76,14 @@ struct SeenLogs {
 
 // Whoever finds boxes apart from drawing looks again only at other scanlines than drawing does. So
 // does a GPU, which writes down the runs of each segment first. Returns in how many segments these
-// have changed, and in how many they have not.
-std::pair<int, int> expect_same_boxes(Batch batch, const Recording& recording, SeenLogs& logs) {
+// have changed, in how many they have not, and how many frames a GPU looks at again.
+std::array<int, 3> expect_same_boxes(Batch batch, const Recording& recording, SeenLogs& logs) {
   std::vector<LineBits> words(LineRoom<LineBits>::kSize);
   batch.runs = logs.runs.data();
   batch.segment_boxes = logs.boxes.data();
   batch.changed_logs = logs.changed.data();
   batch.num_changed_logs = &logs.num_changed;
-  std::pair<int, int> counts{0, 0};
+  std::array<int, 3> counts{};
   for (uint32_t seen = 0; seen < kSeenFrames; ++seen) {
     const StepTrace& trace = batch.traces[0];
     if (!has_seen(trace, seen)) continue;
@@ -102,11 +102,12 @@ std::pair<int, int> expect_same_boxes(Batch batch, const Recording& recording, S
     SegmentRoom segment_room;
     for (uint32_t i = 0; i < 3; ++i) join_runs(batch, i, 3, segment_room, OneLane{});
     join_segments(batch, 0, seen, room, OneLane{});
+    counts[2] += boxes.count() == kLookAgain;
     see_again(batch, 0, recording, seen);
     expect_same(boxes, found);
     const int changed = static_cast<int>(logs.num_changed);
-    counts.first += changed;
-    counts.second += static_cast<int>(kSegments) - changed;
+    counts[0] += changed;
+    counts[1] += static_cast<int>(kSegments) - changed;
     // With too little room for the runs of a segment, whose log is another one in the next step.
     const uint32_t number = run_log_number(0, seen, kSegments / 2);
     run_log_of(batch, number)[0] = kMostRunEntries + 2;
@@ -148,11 +149,12 @@ py::tuple play_and_see(uintptr_t address, bool wide, SeenLogs& logs) {
   store_step_end(batch, 0, trail.starts);
   if (wide) draw_frames<Pixels32>(batch, 0, recording);
   else draw_frames<Pixels16>(batch, 0, recording);
-  const auto [changed, unchanged] = expect_same_boxes(batch, recording, logs);
+  const auto [changed, unchanged, again] = expect_same_boxes(batch, recording, logs);
   list_objects(batch, 0, OneLane{});
   const auto frames = static_cast<py::ssize_t>(view.pixels.size() / kFramePixels) - 1;
   const std::vector<py::ssize_t> shape{frames, Pictures::kRows, kNumTiaObjects, kLinePixels};
-  return py::make_tuple(py::array_t<uint16_t>(shape, view.pixels.data()), changed, unchanged);
+  return py::make_tuple(py::array_t<uint16_t>(shape, view.pixels.data()), changed, unchanged,
+                        again);
 }
 
 }  // namespace

@@ -129,24 +129,27 @@ def make_engine(name: str, settings: tuple[int, ...], frameskip: int) -> Engine:
 def test_boxes_are_components(name: str, settings: tuple[int, ...], drawing: ModuleType) -> None:
     """In each step those of the last two frames; with one frame in a step, the one before stays.
 
-    So they are with segments whose runs have changed since the step before, and with others.
+    So they are with segments whose runs have changed since the step before, and with others. No
+    frame is looked at again but those with more boxes than there is room for.
     """
     for frameskip, wide in ((4, True), (1, False)):
         engine = make_engine(name, settings, frameskip)
         generator = torch.Generator().manual_seed(2)
         actions = len(action_numbers(find_game(name), "minimal"))
         seen: list[list[Box]] = []
-        # Segments that have changed, and that have not.
-        logs, segments = drawing.SeenLogs(), np.zeros(2, int)
+        # Segments that have changed, and that have not, and frames that are looked at again.
+        logs, counts, crowded = drawing.SeenLogs(), np.zeros(3, int), 0
         for _ in range(STEPS // frameskip):
             engine.tensors["actions"][:] = int(torch.randint(actions, (), generator=generator))
-            frames, *counts = drawing.step_and_see(engine.batch.address, wide, logs)
-            segments += counts
+            frames, *more = drawing.step_and_see(engine.batch.address, wide, logs)
+            counts += more
             seen = [*seen, *(boxes_of(frame, settings) for frame in frames[-2:])][-2:]
             boxes = engine.tensors["boxes"][0].numpy()
             for rows, expected in zip(boxes[-len(seen) :], seen, strict=True):
                 if len(expected) <= MOST_OBJECTS:
                     check(rows, expected)
                 else:
+                    crowded += 1
                     assert rows[0, 1] > 0
-        assert frameskip == 1 or segments.min() > 0
+        assert counts[2] <= crowded
+        assert frameskip == 1 or counts[:2].min() > 0

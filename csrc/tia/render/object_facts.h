@@ -39,11 +39,21 @@ constexpr int kNoLine = -2;
 CULE_INLINE int gap_of(const int16_t* settings, uint32_t object) {
   return object <= kPlayer1 ? settings[kPlayerGap] : 1;
 }
-CULE_INLINE bool has_cuts(const int16_t* settings) { return settings[kCutPitch] != 0; }
+// The last scanline up to this one above which boxes end, or kNoLine.
+CULE_INLINE int last_cut(const int16_t* settings, int line) {
+  const int from = settings[kCutFrom], to = settings[kCutTo], pitch = settings[kCutPitch];
+  if (pitch == 0 || line < from || to < from) return kNoLine;
+  const int steps = ((line < to ? line : to) - from) / pitch;
+  return from + steps * pitch;
+}
 // Whether boxes end above a scanline.
 CULE_INLINE bool is_cut(const int16_t* settings, int line) {
-  const int from = settings[kCutFrom], pitch = settings[kCutPitch];
-  return pitch != 0 && line >= from && line <= settings[kCutTo] && (line - from) % pitch == 0;
+  return settings[kCutPitch] != 0 && last_cut(settings, line) == line;
+}
+// The first scanline whose runs one of scanline `line` may touch.
+CULE_INLINE int oldest_for(const int16_t* settings, int line) {
+  const int oldest = line - 1 - settings[kLineGap], cut = last_cut(settings, line);
+  return oldest < cut ? cut : oldest;
 }
 
 }  // namespace cule

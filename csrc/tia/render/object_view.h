@@ -75,9 +75,7 @@ class ObjectView {
 
   CULE_INLINE void look_at_piece() {
     const bool whole = begin_ == 0 && end_ == kLinePixels;
-    if (whole && is_like_last()) {
-      finder_.repeat_line(line_);
-    } else {
+    if (!(whole && is_like_last() && finder_.repeat_line(line_))) {
       if (line_ != last_line_) finder_.begin_line(line_);
       finder_.piece(begin_, end_, comb_begin_, look_, cache_.filled, cache_.changed, cache_.bits);
     }

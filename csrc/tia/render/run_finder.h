@@ -35,18 +35,18 @@ struct PieceLook {
 // What a run looks like, in a word: from the lowest bit up its first pixel, the one after its last,
 // its object, the object's class, and its color.
 struct RunLooks {
-  static constexpr int kClassShift = 19;
+  static constexpr int kObjectShift = 16, kClassShift = 19;
   static constexpr uint32_t kClassBits = 7u << kClassShift, kColorBits = 0xFFu << 24;
   uint32_t word;
 
   static CULE_INLINE RunLooks of(uint32_t object, int of_class, uint32_t color, int begin,
                                  int end) {
-    return {static_cast<uint32_t>(begin) | static_cast<uint32_t>(end) << 8 | object << 16 |
+    return {static_cast<uint32_t>(begin) | static_cast<uint32_t>(end) << 8 | object << kObjectShift |
             static_cast<uint32_t>(of_class) << kClassShift | color << 24};
   }
   CULE_INLINE int begin() const { return static_cast<int>(word & 0xFF); }
   CULE_INLINE int end() const { return static_cast<int>(word >> 8 & 0xFF); }
-  CULE_INLINE uint32_t object() const { return word >> 16 & 7; }
+  CULE_INLINE uint32_t object() const { return word >> kObjectShift & 7; }
   CULE_INLINE int of_class() const { return static_cast<int>(word >> kClassShift & 7); }
   CULE_INLINE uint32_t color() const { return word >> 24; }
   // Whether it touches another run, of a scanline that is near enough. They are equal in the bits
@@ -59,7 +59,7 @@ struct RunLooks {
 // It is told of a frame's scanlines from top to bottom: of each with begin_line, and then of its
 // pieces from left to right; or with repeat_line, if it is like the one above. It tells `Sink` of
 // each scanline with begin_line, and then of its runs with add_run, or with repeat_object of an
-// object with the same runs as above; or with repeat_line.
+// object with the same runs as above; or with repeat_line, but never of one above which boxes end.
 template <class Sink>
 class RunFinder {
  public:
@@ -69,9 +69,12 @@ class RunFinder {
   CULE_INLINE RunFinder(const int16_t* settings, const Sink& sink)
       : settings_(settings), sink_(sink) {}
 
-  CULE_INLINE void repeat_line(int line) {
+  // False: boxes end above it, so that it has to be told of with begin_line.
+  CULE_INLINE bool repeat_line(int line) {
+    if (is_cut(settings_, line)) return false;
     line_ = line;
     sink_.repeat_line(line);
+    return true;
   }
   CULE_INLINE void begin_line(int line) {
     above_ = is_cut(settings_, line) ? kNoLine : line_;

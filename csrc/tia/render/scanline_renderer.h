@@ -86,7 +86,7 @@ struct LineObjects {
 
 // What else is told of each scanline: a BoxFinder, or nobody.
 struct NoFinder {
-  CULE_INLINE void repeat_line(int) {}
+  CULE_INLINE bool repeat_line(int) { return true; }
   CULE_INLINE void begin_line(int) {}
   CULE_INLINE void piece(int, int, int, const PieceLook&, uint32_t, uint32_t, const LineObjects&) {
   }
@@ -178,7 +178,7 @@ class ScanlineRenderer {
     const bool one = num_pieces_ == 1;
     if (!changed_ && one && pieces_[0].looks_like(unpainted_) &&
         comb_begin_ == last_comb_begin_ && counted_from_ == 0) {
-      finder_.repeat_line(line);
+      if (!finder_.repeat_line(line)) tell_finder(line);
       share_row(tia, line);
       return;
     }
