@@ -30,16 +30,14 @@ using RunSet = uint64_t;
 constexpr int kMostLiveRuns = static_cast<int>(sizeof(RunSet) * 8);
 
 // Runs that those of the next scanline may belong to: two words for each, and the set of those of
-// each object, which several lanes do without (box_finder.h).
+// each object.
 struct LiveRuns {
   uint32_t looks[kMostLiveRuns], places[kMostLiveRuns];
   RunSet sets[kNumTiaObjects];
 
   CULE_INLINE RunLooks looks_of(int run) const { return {looks[run]}; }
-  CULE_INLINE uint32_t place_of(int run) const { return places[run]; }
-  CULE_INLINE Run at(int run) const { return {looks_of(run), place_of(run)}; }
-  CULE_INLINE int line_of(int run) const { return Run::line_of(place_of(run)); }
-  CULE_INLINE int box_of(int run) const { return Run::box_of(place_of(run)); }
+  CULE_INLINE int line_of(int run) const { return Run::line_of(places[run]); }
+  CULE_INLINE int box_of(int run) const { return Run::box_of(places[run]); }
 };
 
 // A box in two words, or what became a part of one.

@@ -35,8 +35,8 @@ CULE_INLINE void complete_boxes(const FrameBoxes& boxes, int count, int left_out
   lanes.sync();
 }
 
-// Joins the runs of a frame, of which it is told as RunFinder does, in one thread. All is inline, as
-// a GPU would otherwise have its members in memory.
+// Joins the runs of a frame, of which it is told as RunFinder does, in one thread. All is inline,
+// as a GPU would otherwise have its members in memory.
 //
 // Runs that later ones may touch are in numbered places, of which sets are words with a bit for
 // each. So a scanline or an object that is like the one above costs a few instructions, however

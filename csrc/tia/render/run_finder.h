@@ -41,8 +41,8 @@ struct RunLooks {
 
   static CULE_INLINE RunLooks of(uint32_t object, int of_class, uint32_t color, int begin,
                                  int end) {
-    return {static_cast<uint32_t>(begin) | static_cast<uint32_t>(end) << 8 | object << kObjectShift |
-            static_cast<uint32_t>(of_class) << kClassShift | color << 24};
+    return {static_cast<uint32_t>(begin) | static_cast<uint32_t>(end) << 8 |
+            object << kObjectShift | static_cast<uint32_t>(of_class) << kClassShift | color << 24};
   }
   CULE_INLINE int begin() const { return static_cast<int>(word & 0xFF); }
   CULE_INLINE int end() const { return static_cast<int>(word >> 8 & 0xFF); }

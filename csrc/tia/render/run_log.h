@@ -6,10 +6,10 @@
 
 namespace cule {
 
-// The entries of a log, in 32 bits, of which one says the kind. One for each run, as in RunLooks, and
-// whether it is of a piece. After the runs of a scanline one for that, and for those below that are
-// like it: the first and the last of them, kRunLineBits each, and a bit for each object that has the
-// same runs as on the scanline above.
+// The entries of a log, in 32 bits, of which one says the kind. One for each run, as in RunLooks,
+// and whether it is of a piece. After the runs of a scanline one for that, and for those below that
+// are like it: the first and the last of them, kLineBits each, and a bit for each object that has
+// the same runs as on the scanline above.
 struct RunEntry {
   static constexpr int kLineBits = 11, kLineShift = 22, kSameShift = 24;
   static constexpr uint32_t kOfPiece = 1u << 21, kLine = 1u << kLineShift;

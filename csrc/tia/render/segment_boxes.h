@@ -1,6 +1,6 @@
-// Boxes of a frame whose segments are looked at side by side: a warp for each finds the boxes of its
-// segment from a log of runs (run_log.h), and then those that touch across segments are joined. The
-// result is the same as that of one thread that is told of the whole frame (box_finder.h).
+// Boxes of a frame whose segments are looked at side by side: a warp for each finds the boxes of
+// its segment (segment_runs.h), and then those that touch across segments are joined. The result is
+// the same as that of one thread that is told of the whole frame (box_finder.h).
 #pragma once
 
 #include "tia/render/box_finder.h"
@@ -34,8 +34,8 @@ class SegmentBoxes {
   CULE_INLINE static int box_of_first(const Run& run) { return run.box() & ~kBegins; }
   CULE_INLINE static bool begins(const Run& run) { return run.box() & kBegins; }
 
-  // Finds the boxes of a log's runs; the lanes do it together. If there is too little room, they are
-  // not complete then.
+  // Finds the boxes of a log's runs; the lanes do it together. If there is too little room, they
+  // are not complete then.
   template <class Lanes>
   CULE_INLINE void find(const int16_t* settings, const uint32_t* log, SegmentRoom& room,
                         const Lanes& lanes) {
@@ -147,8 +147,8 @@ class SegmentJoiner {
   int count_ = 0, begun_ = 0;
   int num_runs_ = 0;
 
-  // Joins the boxes that one of a segment's first runs touches. Returns how many runs of the segments
-  // before it one thread would still have then.
+  // Joins the boxes that one of a segment's first runs touches. Returns how many runs of the
+  // segments before it one thread would still have then.
   CULE_INLINE int touch(const Run& first) {
     const uint32_t same_bits = Run::same_bits(settings_[kOneColorClasses], first.looks.of_class());
     const int oldest = oldest_for(settings_, first.line());

@@ -1,6 +1,6 @@
-// The runs of a segment, read from a log (run_log.h), and which of them belong together. All lanes of a
-// kind of Lanes (common/lanes.h) work on them: each reads its share of the entries, and tests its
-// share of the runs for each run that follows.
+// The runs of a segment, read from a log (run_log.h), and which of them belong together. All lanes
+// of a kind of Lanes (common/lanes.h) work on them: each reads its share of the entries, and tests
+// its share of the runs for each run that follows.
 #pragma once
 
 #include "common/lanes.h"
@@ -18,8 +18,8 @@ struct SegmentRoom {
     uint32_t lines;
   };
   Item runs[kMostRuns];
-  // Of each run the first one of its box; of the first ones the number of that box; and of the boxes
-  // their first runs.
+  // Of each run the first one of its box; of the first ones the number of that box; and of the
+  // boxes their first runs.
   uint8_t firsts[kMostRuns], numbers[kMostRuns], roots[kMostRuns];
   bool begins[kMostRuns];
   // The entries of scanlines, and a bit for each of these in which an object has the same runs as
@@ -35,8 +35,8 @@ class SegmentRuns {
   CULE_INLINE SegmentRuns(const int16_t* settings, SegmentRoom& room, const Lanes& lanes)
       : settings_(settings), room_(room), lanes_(lanes) {}
 
-  // Reads the runs of a log, and finds out for each up to which scanline it is repeated. False: they
-  // are not all there, or there is too little room for them.
+  // Reads the runs of a log, and finds out for each up to which scanline it is repeated. False:
+  // they are not all there, or there is too little room for them.
   CULE_INLINE bool read(const uint32_t* log) {
     if (!is_complete(log)) return false;
     const int entries = num_entries(log);
