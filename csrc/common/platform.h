@@ -48,6 +48,9 @@
 // count_bits counts the bits of a word that are set.
 // first_bit is the number of the lowest bit that is set, of a word that is not 0.
 // take_number takes the next number from a counter that threads share.
+// Of a word that threads share, replace_if replaces a value by another one, and returns what was
+//   there; lower_to and raise_to write a number if it is less or more than what is there; and
+//   set_bits sets bits.
 // greater_bytes compares two words byte by byte, and takes the greater byte of each pair.
 // bytes_from takes the four bytes that begin at byte `first` % 4 of two consecutive words.
 // weigh_byte is byte i of a word times weight / 2^100 times 2^-49, rounded once. An integer's bits,
@@ -227,6 +230,43 @@ CULE_INLINE uint32_t take_number(uint32_t* counter) {
   return atomicAdd(counter, 1u);
 #else
   return __atomic_fetch_add(counter, 1u, __ATOMIC_RELAXED);
+#endif
+}
+CULE_INLINE uint32_t replace_if(uint32_t* word, uint32_t value, uint32_t other) {
+#if defined(__CUDA_ARCH__)
+  return atomicCAS(word, value, other);
+#else
+  __atomic_compare_exchange_n(word, &value, other, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return value;
+#endif
+}
+CULE_INLINE void lower_to(uint32_t* word, uint32_t number) {
+#if defined(__CUDA_ARCH__)
+  atomicMin(word, number);
+#else
+  for (uint32_t now = *word; number < now;) {
+    const uint32_t found = replace_if(word, now, number);
+    if (found == now) break;
+    now = found;
+  }
+#endif
+}
+CULE_INLINE void raise_to(uint32_t* word, uint32_t number) {
+#if defined(__CUDA_ARCH__)
+  atomicMax(word, number);
+#else
+  for (uint32_t now = *word; number > now;) {
+    const uint32_t found = replace_if(word, now, number);
+    if (found == now) break;
+    now = found;
+  }
+#endif
+}
+CULE_INLINE void set_bits(uint32_t* word, uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  atomicOr(word, bits);
+#else
+  __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
 #endif
 }
 CULE_INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t selector) {

@@ -17,10 +17,11 @@ from cule.rom import find_game
 from tests.support.marks import few
 
 # Sprites in several colors, objects that are rewritten within a scanline, a playfield in two
-# colors, flicker, combs, PAL, frames that are cut off, more boxes than there is room for at once.
+# colors, flicker, combs, PAL, frames that are cut off, more boxes than there is room for at once,
+# scanlines of 40 runs, segments of more than 200.
 GAMES = (
     "pong", "breakout", "freeway", "space_invaders", "pitfall", "asteroids", "ms_pacman",
-    "tic_tac_toe_3d", "air_raid", "video_checkers", "journey_escape", "turmoil",
+    "tic_tac_toe_3d", "air_raid", "video_checkers", "journey_escape", "turmoil", "othello", "et",
 )  # fmt: skip
 # With the first scanline that boxes are cut above, the last one, and the step.
 SETTINGS = (
@@ -123,7 +124,8 @@ def make_engine(name: str, settings: tuple[int, ...], frameskip: int) -> Engine:
         itertools.product(GAMES, SETTINGS),
         [("pong", SETTINGS[0]), ("asteroids", SETTINGS[1]), ("air_raid", SETTINGS[2]),
          ("tic_tac_toe_3d", SETTINGS[0]), ("space_invaders", SETTINGS[1]),
-         ("ms_pacman", SETTINGS[1]), ("turmoil", SETTINGS[0])],
+         ("ms_pacman", SETTINGS[1]), ("turmoil", SETTINGS[0]), ("othello", SETTINGS[0]),
+         ("et", SETTINGS[1])],
     ),
 )  # fmt: skip
 def test_boxes_are_components(name: str, settings: tuple[int, ...], drawing: ModuleType) -> None:

@@ -47,6 +47,11 @@ struct alignas(8) Box {
   uint32_t across;
   uint32_t down;  // the first scanline, and the one after the last in the upper half; or kPart
 
+  static CULE_INLINE Box made(int x, int end, uint32_t objects, uint32_t color, int y, int bottom) {
+    return {static_cast<uint32_t>(x) | static_cast<uint32_t>(end) << 8 | objects << 16 |
+                color << 24,
+            static_cast<uint32_t>(y) | static_cast<uint32_t>(bottom) << 16};
+  }
   static CULE_INLINE Box of(RunLooks run, int line) {
     return made(run.begin(), run.end(), 1u << run.object(), run.color(), line, line + 1);
   }
@@ -87,11 +92,6 @@ struct alignas(8) Box {
  private:
   static constexpr uint32_t kPart = ~0u;
 
-  static CULE_INLINE Box made(int x, int end, uint32_t objects, uint32_t color, int y, int bottom) {
-    return {static_cast<uint32_t>(x) | static_cast<uint32_t>(end) << 8 | objects << 16 |
-                color << 24,
-            static_cast<uint32_t>(y) | static_cast<uint32_t>(bottom) << 16};
-  }
   static CULE_INLINE uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
   static CULE_INLINE uint32_t most(uint32_t a, uint32_t b) { return a < b ? b : a; }
 };

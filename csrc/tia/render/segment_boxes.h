@@ -77,7 +77,7 @@ class SegmentBoxes {
     const int num_last = keep_items<Run>(
         lanes, runs.count(),
         [&](int i, Run& run) CULE_INLINE_LAMBDA {
-          if (runs.last_of(i) < last_from) return false;
+          if (!runs.is_last(i, last_from)) return false;
           run = item(i, runs.last_of(i));
           return true;
         },
@@ -85,6 +85,7 @@ class SegmentBoxes {
           if (i < room) items_[1 + count + i] = run;
         });
     if (num_last > room) return false;
+    runs.find_boxes(count);
     for (int i = lanes.lane(); i < count; i += Lanes::kCount) {
       const Box box = runs.box(i);
       items_[1 + i] = {RunLooks{box.across}, box.down};
@@ -96,10 +97,12 @@ class SegmentBoxes {
   }
 };
 
-// Room to join the segments of a frame in.
+// Room to join the segments of a frame in: the boxes of all segments, and which of them are one
+// (union.h); and the runs that those of the next segment may touch.
 struct FrameRoom {
   static constexpr int kMostBoxes = 512;
-  Box boxes[kMostBoxes];  // of all segments
+  Box boxes[kMostBoxes];
+  uint32_t parents[kMostBoxes];
   Run runs[kMostLiveRuns];
 };
 
@@ -109,7 +112,7 @@ template <class Lanes>
 class SegmentJoiner {
  public:
   CULE_INLINE SegmentJoiner(const int16_t* settings, FrameRoom& room, const Lanes& lanes)
-      : settings_(settings), boxes_(room.boxes), runs_(room.runs), lanes_(lanes) {}
+      : settings_(settings), room_(room), lanes_(lanes) {}
 
   // False: there is too little room for the frame, or may be for one thread that is told of it.
   CULE_INLINE bool add(const SegmentBoxes& segment) {
@@ -117,14 +120,13 @@ class SegmentJoiner {
     if (segment.line() == kNoLine) return true;
     const int count = segment.num_boxes();
     if (count_ + count > FrameRoom::kMostBoxes) return false;
-    for (int i = lanes_.lane(); i < count; i += Lanes::kCount) boxes_[count_ + i] = segment.box(i);
+    for (int i = lanes_.lane(); i < count; i += Lanes::kCount) {
+      room_.boxes[count_ + i] = segment.box(i);
+      room_.parents[count_ + i] = static_cast<uint32_t>(count_ + i);
+    }
     lanes_.sync();
     begun_ += segment.num_begun();
-    const int num_first = num_runs_ ? segment.num_first() : 0;
-    for (int i = 0; i < num_first; ++i) {
-      if (touch(segment.first(i)) + i + 1 > kMostLiveRuns) return false;
-    }
-    if (!keep_last(segment)) return false;
+    if (!join(segment) || !keep_last(segment)) return false;
     count_ += count;
     return true;
   }
@@ -132,48 +134,81 @@ class SegmentJoiner {
   // Writes them to `boxes`. False: there are too many.
   CULE_INLINE bool finish(const FrameBoxes& boxes) const {
     if (begun_ > boxes.room) return false;
+    find_least(room_.parents, count_, lanes_);
+    for (int base = 0; base < count_; base += Lanes::kCount) add_parts(base);
     complete_boxes(boxes, count_, 0, lanes_,
-                   [this](int i) CULE_INLINE_LAMBDA { return boxes_[i]; });
+                   [this](int i) CULE_INLINE_LAMBDA { return room_.boxes[i]; });
     return true;
   }
 
  private:
-  static constexpr Run kEnded{{0}, static_cast<uint16_t>(kNoLine)};
   const int16_t* settings_;
-  Box* boxes_;
-  Run* runs_;  // those of the segments so far that later ones may touch
+  FrameRoom& room_;
   Lanes lanes_;
   // How many boxes there are, with parts of others, and how many would have begun in one thread.
   int count_ = 0, begun_ = 0;
   int num_runs_ = 0;
 
-  // Joins the boxes that one of a segment's first runs touches. Returns how many runs of the
-  // segments before it one thread would still have then.
-  CULE_INLINE int touch(const Run& first) {
+  // Joins boxes where a segment's first runs touch those of segments before it.
+  CULE_INLINE bool join(const SegmentBoxes& segment) {
+    const int num_first = num_runs_ ? segment.num_first() : 0;
+    for (int base = 0; base < num_first; base += Lanes::kCount) {
+      const int i = base + lanes_.lane();
+      bool began = false;
+      if (i < num_first) {
+        const Run first = segment.first(i);
+        began = touch(first) && SegmentBoxes::begins(first);
+      }
+      begun_ -= count_bits(lanes_.ballot(began));
+    }
+    lanes_.sync();
+    return num_runs_ + num_first <= kMostLiveRuns || !lanes_.ballot(is_crowded(segment));
+  }
+  // Joins the boxes that a run touches. Whether there are any.
+  CULE_INLINE bool touch(const Run& first) {
+    constexpr int kBits = 32;
     const uint32_t same_bits = Run::same_bits(settings_[kOneColorClasses], first.looks.of_class());
     const int oldest = oldest_for(settings_, first.line());
-    int box = whole_of(count_ + SegmentBoxes::box_of_first(first));
-    bool touched = false;
-    int live = 0;
-    for (int base = 0; base < num_runs_; base += Lanes::kCount) {
-      const int i = base + lanes_.lane();
-      const Run run = i < num_runs_ ? runs_[i] : kEnded;
-      const bool is_live = run.line() >= oldest;
-      const bool touches = is_live && run.looks.touches(first.looks, same_bits);
-      for (uint32_t found = lanes_.ballot(touches); found; found &= found - 1) {
-        const int its = whole_of(runs_[base + first_bit(found)].box());
-        if (its != box) box = join(box, its);
-        touched = true;
+    bool touches = false;
+    for (int base = 0; base < num_runs_; base += kBits) {
+      uint32_t touched = 0;
+      const int end = base + kBits < num_runs_ ? base + kBits : num_runs_;
+      for (int i = base; i < end; ++i) {
+        const Run run = room_.runs[i];
+        if (run.line() >= oldest && run.looks.touches(first.looks, same_bits))
+          touched |= 1u << (i - base);
       }
-      // In one thread a run that looks the same is this one. Whatever touches it touches this, too.
-      const bool is_same = touches && run.looks.word == first.looks.word;
-      live += count_bits(lanes_.ballot(is_live && !is_same));
-      lanes_.sync();  // all have read theirs
-      if (is_same) runs_[i] = kEnded;
-      lanes_.sync();
+      touches |= touched != 0;
+      for (; touched; touched &= touched - 1) {
+        unite(room_.parents, static_cast<uint32_t>(count_ + SegmentBoxes::box_of_first(first)),
+              static_cast<uint32_t>(room_.runs[base + first_bit(touched)].box()));
+      }
     }
-    begun_ -= touched && SegmentBoxes::begins(first);
-    return live;
+    return touches;
+  }
+
+  // Whether one thread has too little room for the runs that are live when one of this lane's
+  // comes. In one thread a run that looks the same as another one which it touches is that one.
+  CULE_COLD bool is_crowded(const SegmentBoxes& segment) const {
+    const int num_first = segment.num_first();
+    bool crowded = false;
+    for (int i = lanes_.lane(); i < num_first; i += Lanes::kCount) {
+      int live = i + 1;
+      for (int k = 0; k < num_runs_; ++k) live += is_live(room_.runs[k], segment, i);
+      crowded |= live > kMostLiveRuns;
+    }
+    return crowded;
+  }
+  // Whether a run of a segment before is live, and none of the first ones up to number `last` is
+  // it.
+  CULE_INLINE bool is_live(const Run& run, const SegmentBoxes& segment, int last) const {
+    if (run.line() < oldest_for(settings_, segment.first(last).line())) return false;
+    for (int i = 0; i <= last; ++i) {
+      const Run first = segment.first(i);
+      if (first.looks.word == run.looks.word && run.line() >= oldest_for(settings_, first.line()))
+        return false;
+    }
+    return true;
   }
 
   // False: there is too little room for the runs.
@@ -182,35 +217,37 @@ class SegmentJoiner {
     num_runs_ = keep_items<Run>(
         lanes_, num_runs_,
         [&](int i, Run& run) CULE_INLINE_LAMBDA {
-          run = runs_[i];
+          run = room_.runs[i];
           return run.line() >= oldest;
         },
-        [&](int i, const Run& run) CULE_INLINE_LAMBDA { runs_[i] = run; });
+        [&](int i, const Run& run) CULE_INLINE_LAMBDA { room_.runs[i] = run; });
     const int num_last = segment.num_last();
     if (num_runs_ + num_last > kMostLiveRuns) return false;
     for (int i = lanes_.lane(); i < num_last; i += Lanes::kCount) {
       const Run run = segment.last(i);
-      runs_[num_runs_ + i] = {run.looks, Run::place_of(run.line(), count_ + run.box())};
+      room_.runs[num_runs_ + i] = {run.looks, Run::place_of(run.line(), count_ + run.box())};
     }
     num_runs_ += num_last;
     lanes_.sync();
     return true;
   }
 
-  CULE_INLINE int whole_of(int box) const {
-    while (boxes_[box].is_part()) box = boxes_[box].whole();
-    return box;
-  }
-  // Makes that of two boxes which began later a part of the other one. Returns the other one.
-  CULE_INLINE int join(int one, int other) {
-    const int box = one < other ? one : other, part = one < other ? other : one;
-    lanes_.sync();  // all have read both
-    if (lanes_.lane() == 0) {
-      boxes_[box] = boxes_[box].with(boxes_[part]);
-      boxes_[part] = Box::part_of(box);
+  // Adds the boxes from `base` on, one for each lane, to those that they are parts of. A lane does
+  // it for all of one box.
+  CULE_INLINE void add_parts(int base) const {
+    const int i = base + lanes_.lane();
+    const int whole = i < count_ ? static_cast<int>(room_.parents[i]) : i;
+    const bool is_part = whole != i;
+    const uint32_t those = lanes_.alike(is_part ? whole : -1);
+    if (is_part && lanes_before(lanes_, those) == 0) {
+      Box box = room_.boxes[whole];
+      for (uint32_t parts = those; parts; parts &= parts - 1)
+        box = box.with(room_.boxes[base + first_bit(parts)]);
+      room_.boxes[whole] = box;
     }
     lanes_.sync();
-    return box;
+    if (is_part) room_.boxes[i] = Box::part_of(whole);
+    lanes_.sync();
   }
 };
 

@@ -6,26 +6,37 @@
 #include "common/lanes.h"
 #include "tia/render/box.h"
 #include "tia/render/run_log.h"
+#include "tia/render/union.h"
 
 namespace cule {
 
 // Room to work in.
 struct SegmentRoom {
-  static constexpr int kMostRuns = 256, kMostLines = 32;  // a run's number fits a byte
+  static constexpr int kMostRuns = 256, kMostLines = 32, kMostBoxes = kSegmentBoxWords / 2;
   // What a run looks like, and the first and the last of its scanlines, a half each.
   struct alignas(8) Item {
     RunLooks looks;
     uint32_t lines;
   };
+  // The boxes, of which the first scanline is that of the first run.
+  struct Boxes {
+    uint32_t begin[kMostBoxes], end[kMostBoxes], last[kMostBoxes], objects[kMostBoxes];
+    uint8_t first_runs[kMostBoxes];
+  };
   Item runs[kMostRuns];
-  // Of each run the first one of its box; of the first ones the number of that box; and of the
-  // boxes their first runs.
-  uint8_t firsts[kMostRuns], numbers[kMostRuns], roots[kMostRuns];
+  // Which runs are of the same box (union.h), the number of the box of each run that is the first
+  // of one, and whether a run begins a box in one thread.
+  uint32_t parents[kMostRuns];
+  uint8_t numbers[kMostRuns];
   bool begins[kMostRuns];
   // The entries of scanlines, and a bit for each of these in which an object has the same runs as
   // above.
   RunEntry lines[kMostLines];
   uint32_t same[kNumTiaObjects];
+  union {
+    uint16_t replaced_by[kMostRuns];  // the run that one is in one thread from then on, or count()
+    Boxes boxes;
+  };
 };
 
 // Its functions are called in their order.
@@ -68,22 +79,71 @@ class SegmentRuns {
 
   // Finds out which runs belong together. False: more were live than one thread has room for.
   CULE_INLINE bool join() {
-    for (int run = 0; run < count_; ++run) join(run);
-    return most_live_ <= kMostLiveRuns;
+    for (int i = lanes_.lane(); i < count_; i += Lanes::kCount)
+      room_.parents[i] = static_cast<uint32_t>(i);
+    lanes_.sync();
+    bool crowded = false;
+    for (int base = 0; base < count_; base += Lanes::kCount) {
+      const int run = base + lanes_.lane();
+      const bool begins = run < count_ && join(run, base + Lanes::kCount, crowded);
+      if (run < count_) room_.begins[run] = begins;
+      num_begun_ += count_bits(lanes_.ballot(begins));
+    }
+    lanes_.sync();
+    // In one thread a run that looks the same as another one which it touches is that one.
+    const bool replaces = settings_[kLineGap] > 0;
+    crowded = lanes_.ballot(crowded) != 0;
+    if (replaces || crowded) find_replaced();
+    return !crowded || !lanes_.ballot(is_crowded());
+  }
+
+  // Of the runs that later ones may touch, those that no later one has replaced.
+  CULE_INLINE bool is_last(int run, int oldest) const {
+    return last_of(run) >= oldest &&
+           (settings_[kLineGap] == 0 || room_.replaced_by[run] == count_);
   }
 
   // Gives numbers to the boxes, in the order of their first runs. Returns how many there are.
   CULE_INLINE int number_boxes() {
+    find_least(room_.parents, count_, lanes_);
     return keep_items<int>(
         lanes_, count_,
         [&](int i, int& run) CULE_INLINE_LAMBDA {
           run = i;
-          return room_.firsts[i] == i;
+          return room_.parents[i] == static_cast<uint32_t>(i);
         },
         [&](int box, int run) CULE_INLINE_LAMBDA {
-          room_.roots[box] = static_cast<uint8_t>(run);
           room_.numbers[run] = static_cast<uint8_t>(box);
         });
+  }
+
+  // Puts `count` boxes around their runs.
+  CULE_INLINE void find_boxes(int count) {
+    SegmentRoom::Boxes& boxes = room_.boxes;
+    lanes_.sync();  // nobody needs replaced_by any more
+    for (int box = lanes_.lane(); box < count; box += Lanes::kCount) {
+      boxes.begin[box] = ~0u;
+      boxes.end[box] = boxes.last[box] = boxes.objects[box] = 0;
+    }
+    lanes_.sync();
+    for (int i = lanes_.lane(); i < count_; i += Lanes::kCount) {
+      const RunLooks looks = looks_of(i);
+      const int box = box_of(i);
+      lower_to(&boxes.begin[box], static_cast<uint32_t>(looks.begin()));
+      raise_to(&boxes.end[box], static_cast<uint32_t>(looks.end()));
+      raise_to(&boxes.last[box], static_cast<uint32_t>(last_of(i)));
+      set_bits(&boxes.objects[box], 1u << looks.object());
+      if (room_.parents[i] == static_cast<uint32_t>(i))
+        boxes.first_runs[box] = static_cast<uint8_t>(i);
+    }
+    lanes_.sync();
+  }
+  CULE_INLINE Box box(int number) const {
+    const SegmentRoom::Boxes& boxes = room_.boxes;
+    const int first = boxes.first_runs[number];
+    return Box::made(static_cast<int>(boxes.begin[number]), static_cast<int>(boxes.end[number]),
+                     boxes.objects[number], looks_of(first).color(), first_of(first),
+                     static_cast<int>(boxes.last[number]) + 1);
   }
 
   CULE_INLINE int count() const { return count_; }
@@ -95,16 +155,8 @@ class SegmentRuns {
   CULE_INLINE RunLooks looks_of(int run) const { return room_.runs[run].looks; }
   CULE_INLINE int first_of(int run) const { return first_of(room_.runs[run]); }
   CULE_INLINE int last_of(int run) const { return last_of(room_.runs[run]); }
-  CULE_INLINE int box_of(int run) const { return room_.numbers[room_.firsts[run]]; }
+  CULE_INLINE int box_of(int run) const { return room_.numbers[room_.parents[run]]; }
   CULE_INLINE bool begins(int run) const { return room_.begins[run]; }
-  CULE_INLINE Box box(int number) const {
-    const int root = room_.roots[number];
-    Box box = box_around(root);
-    for (int i = root + 1; i < count_; ++i) {
-      if (room_.firsts[i] == root) box = box.with(box_around(i));
-    }
-    return box;
-  }
 
  private:
   using Room = SegmentRoom;
@@ -112,14 +164,10 @@ class SegmentRuns {
   const int16_t* settings_;
   Room& room_;
   Lanes lanes_;
-  int num_lines_ = 0, count_ = 0, num_begun_ = 0, most_live_ = 0;
+  int num_lines_ = 0, count_ = 0, num_begun_ = 0;
 
   static CULE_INLINE int first_of(const Item& run) { return static_cast<int>(run.lines & 0xFFFF); }
   static CULE_INLINE int last_of(const Item& run) { return static_cast<int>(run.lines >> 16); }
-  CULE_INLINE Box box_around(int run) const {
-    return Box::of(looks_of(run), first_of(run)).until(last_of(run));
-  }
-
   CULE_INLINE void collect_same() {
     for (uint32_t object = 0; object < kNumTiaObjects; ++object) {
       uint32_t same = 0;
@@ -169,49 +217,76 @@ class SegmentRuns {
                 static_cast<uint32_t>(room_.lines[line + repeats].last()) << 16};
   }
 
-  // Puts a run together with those before it that it touches.
-  CULE_INLINE void join(int run) {
-    constexpr int kNone = -1;
-    const Item its = room_.runs[run];
-    const uint32_t same_bits =
-        Run::same_bits(settings_[kOneColorClasses], its.looks.of_class());
-    const int oldest = oldest_for(settings_, first_of(its));
-    int first = kNone, live = 1;
-    for (int base = 0; base < run; base += Lanes::kCount) {
-      const int i = base + lanes_.lane();
-      const Item other = room_.runs[i < run ? i : run];
-      const bool is_live = i < run && last_of(other) >= oldest;
-      const bool touches = is_live && other.looks.touches(its.looks, same_bits);
-      live += count_bits(lanes_.ballot(is_live));
-      uint32_t found = lanes_.ballot(touches);
-      while (found) {
-        const int its_first = room_.firsts[base + first_bit(found)];
-        first = first == kNone ? its_first : join_boxes(first, its_first, run);
-        found = lanes_.ballot(touches && room_.firsts[i] != first);
+  // Whether a run touches an earlier one.
+  struct Touch {
+    RunLooks looks;
+    uint32_t same_bits;
+    int oldest;
+
+    CULE_INLINE bool may_reach(const Item& run) const { return last_of(run) >= oldest; }
+    CULE_INLINE bool operator()(const Item& run) const {
+      return run.looks.touches(looks, same_bits);
+    }
+  };
+  CULE_INLINE Touch touch_of(const Item& run) const {
+    return {run.looks, Run::same_bits(settings_[kOneColorClasses], run.looks.of_class()),
+            oldest_for(settings_, first_of(run))};
+  }
+
+  // Puts a run together with those before it that it touches. Other lanes do so with theirs, which
+  // are below `end`. Returns whether it touches none; and sets `crowded` if, with those that one
+  // thread would have replaced, more are live than that has room for.
+  CULE_INLINE bool join(int run, int end, bool& crowded) {
+    constexpr int kBits = 32;
+    const Touch touches = touch_of(room_.runs[run]);
+    int live = 1;
+    bool begins = true;
+    for (int base = 0; base < end && base < count_; base += kBits) {
+      uint32_t touched = 0;
+      const int until = base + kBits < run ? base + kBits : run;
+      for (int i = base; i < until; ++i) {
+        const Item other = room_.runs[i];
+        const bool is_live = touches.may_reach(other);
+        live += is_live;
+        if (is_live && touches(other)) touched |= 1u << (i - base);
       }
-      // Whatever touches this one touches that which looks the same.
-      if (touches && other.looks.word == its.looks.word) room_.runs[i].lines = first_of(other);
+      begins &= touched == 0;
+      for (; touched; touched &= touched - 1) {
+        unite(room_.parents, static_cast<uint32_t>(run),
+              static_cast<uint32_t>(base + first_bit(touched)));
+      }
     }
-    most_live_ = most(most_live_, live);
-    num_begun_ += first == kNone;
-    if (lanes_.lane() == 0) {
-      room_.firsts[run] = static_cast<uint8_t>(first == kNone ? run : first);
-      room_.begins[run] = first == kNone;
+    crowded |= live > kMostLiveRuns;
+    return begins;
+  }
+
+  CULE_INLINE void find_replaced() const {
+    for (int run = lanes_.lane(); run < count_; run += Lanes::kCount) {
+      const Item its = room_.runs[run];
+      const int latest = last_of(its) + 1 + settings_[kLineGap];
+      int other = run + 1;
+      for (; other < count_ && first_of(room_.runs[other]) <= latest; ++other) {
+        const Item later = room_.runs[other];
+        if (later.looks.word == its.looks.word && touch_of(later).may_reach(its)) break;
+      }
+      const bool found = other < count_ && first_of(room_.runs[other]) <= latest;
+      room_.replaced_by[run] = static_cast<uint16_t>(found ? other : count_);
     }
     lanes_.sync();
   }
-  // Makes one of two boxes, of the runs before `end`. Returns its first run.
-  CULE_INLINE int join_boxes(int one, int other, int end) {
-    const int first = one < other ? one : other, part = one < other ? other : one;
-    if (first == part) return first;
-    lanes_.sync();  // all have read theirs
-    for (int i = lanes_.lane(); i < end; i += Lanes::kCount) {
-      if (room_.firsts[i] == part) room_.firsts[i] = static_cast<uint8_t>(first);
+  // Whether one thread has too little room for the runs that are live when one of this lane's
+  // comes.
+  CULE_INLINE bool is_crowded() const {
+    bool crowded = false;
+    for (int run = lanes_.lane(); run < count_; run += Lanes::kCount) {
+      const Touch touches = touch_of(room_.runs[run]);
+      int live = 1;
+      for (int i = 0; i < run; ++i)
+        live += touches.may_reach(room_.runs[i]) && room_.replaced_by[i] > run;
+      crowded |= live > kMostLiveRuns;
     }
-    lanes_.sync();
-    return first;
+    return crowded;
   }
-  static CULE_INLINE int most(int one, int other) { return one < other ? other : one; }
 };
 
 }  // namespace cule
