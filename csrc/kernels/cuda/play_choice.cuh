@@ -52,8 +52,8 @@ class PlayChoice {
     tries_ = false;
   }
 
-  // The ways are tried first at step kFirst, then each time after four times as many steps, but at
-  // least every kLongest steps.
+  // The ways are tried first at step kFirst, then each time after twice as many steps, but at least
+  // every kLongest steps: in the first hundreds games begin to differ.
   static constexpr int kFirst = 64, kLongest = 4096;
   // Each way is tried twelve times, in turns, as steps differ. Before that, the first way is taken.
   static constexpr int kWays = 2, kTries = 12 * kWays;
@@ -81,7 +81,7 @@ class PlayChoice {
     took[0] *= kMargin;
     fastest_ = static_cast<int>(std::min_element(took, took + kWays) - took);
     tried_ = 0;
-    next_ = steps_ + std::min(3 * steps_, static_cast<int64_t>(kLongest));
+    next_ = steps_ + std::min(steps_, static_cast<int64_t>(kLongest));
   }
 
   Timing timings_[kTries];

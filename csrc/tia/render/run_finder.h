@@ -52,7 +52,9 @@ struct RunLooks {
   // Whether it touches another run, of a scanline that is near enough. They are equal in the bits
   // `same`.
   CULE_INLINE bool touches(RunLooks other, uint32_t same) const {
-    return ((word ^ other.word) & same) == 0 && begin() <= other.end() && other.begin() <= end();
+    // Without branches, as the threads of a warp differ in what is true.
+    return (((word ^ other.word) & same) == 0) & (begin() <= other.end()) &
+           (other.begin() <= end());
   }
 };
 
@@ -143,16 +145,14 @@ class RunFinder {
       if (word == 0 && comb_begin_ < kCombPixels)
         bits &= ~pixels_in_word<Word>(0, comb_begin_, kCombPixels);
       while (bits) {
-        const int first = first_bit(bits), at = word * kBits + first;
-        const Word rest = ~(bits >> first);
-        const int length = rest ? first_bit(rest) : kBits;
+        const Word rest = bits + (bits & -bits);  // carries to the first 0 after the lowest 1s
+        const int at = word * kBits + first_bit(bits);
         if (at - to >= gap) {
           if (to > 0) sink_.add_run(object, color, from, to, !whole_);
           from = at;
         }
-        to = at + length;
-        if (first + length >= kBits) break;
-        bits &= ~Word{0} << (first + length);
+        to = word * kBits + (rest ? first_bit(rest) : kBits);
+        bits &= rest;
       }
     }
     if (to > 0) sink_.add_run(object, color, from, to, !whole_);

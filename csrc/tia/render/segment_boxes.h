@@ -175,8 +175,9 @@ class SegmentJoiner {
       const int end = base + kBits < num_runs_ ? base + kBits : num_runs_;
       for (int i = base; i < end; ++i) {
         const Run run = room_.runs[i];
-        if (run.line() >= oldest && run.looks.touches(first.looks, same_bits))
-          touched |= 1u << (i - base);
+        const bool is_live = run.line() >= oldest;
+        touched |= static_cast<uint32_t>(is_live & run.looks.touches(first.looks, same_bits))
+                   << (i - base);
       }
       touches |= touched != 0;
       for (; touched; touched &= touched - 1) {

@@ -248,7 +248,7 @@ class SegmentRuns {
         const Item other = room_.runs[i];
         const bool is_live = touches.may_reach(other);
         live += is_live;
-        if (is_live && touches(other)) touched |= 1u << (i - base);
+        touched |= static_cast<uint32_t>(is_live & touches(other)) << (i - base);
       }
       begins &= touched == 0;
       for (; touched; touched &= touched - 1) {
