@@ -126,26 +126,35 @@ class ObjectList {
   }
 
   // Marks the boxes of the last frame, and those of the frame before that are none of them: each of
-  // these is the first of the last frame's that is the same object and no other's.
+  // these is the first of the last frame's that is the same object and no other's. A lane for each;
+  // if two lanes find the same one, the second and those after it look again.
   CULE_INLINE void match(const FrameBoxes& last, int count, const FrameBoxes& before,
                          int count_of_before) const {
     for (int i = lanes_.lane(); i < count; i += Lanes::kCount) last.at(i)[kVisible] = 1;
     lanes_.sync();
     const auto is_free = [&](int k) CULE_INLINE_LAMBDA { return last.at(k)[kVisible] == 1; };
     int free = 0;  // the first that is; boxes of the same object come in about the same order
-    for (int i = 0; i < count_of_before; ++i) {
-      int16_t box[kObjectFields];
-      copy_row(box, before.at(i));
-      const int same = first_where(lanes_, free, count, [&](int k) CULE_INLINE_LAMBDA {
-        return is_free(k) && is_same_object(box, last.at(k));
-      });
+    for (int base = 0; base < count_of_before;) {
+      const int i = base + lanes_.lane();
+      int same = count;
+      if (i < count_of_before) {
+        int16_t box[kObjectFields];
+        copy_row(box, before.at(i));
+        for (same = free; same < count; ++same)
+          if (is_free(same) && is_same_object(box, last.at(same))) break;
+      }
+      const bool found = same < count;
+      const uint32_t those = lanes_.alike(same);
+      const uint32_t again = lanes_.ballot(found && lanes_before(lanes_, those) > 0);
+      const int end = again ? first_bit(again) : Lanes::kCount;
       lanes_.sync();  // all have looked
-      if (lanes_.lane() == 0) {
-        if (same < count) last.at(same)[kVisible] = kInBothFrames;
-        before.at(i)[kVisible] = same < count ? 0 : 2;
+      if (i < count_of_before && lanes_.lane() < end) {
+        if (found) last.at(same)[kVisible] = kInBothFrames;
+        before.at(i)[kVisible] = found ? 0 : 2;
       }
       lanes_.sync();
-      if (same == free) free = first_where(lanes_, free, count, is_free);
+      free = first_where(lanes_, free, count, is_free);
+      base += end;
     }
   }
 
