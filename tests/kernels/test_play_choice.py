@@ -81,12 +81,18 @@ def test_small_differences_do_not_count(time: float, is_taken: bool, choice: Cho
     assert choice.step(times) == (MORE if is_taken else FEW)
 
 
-def test_a_single_step_does_not_decide(choice: Choice) -> None:
-    """A step in which nobody has much to do says nothing of the others."""
-    choice.steps(FIRST - 1, FEW_FASTEST)
-    assert choice.steps(2, (1.0, 0.1)) == [*WAYS]
-    choice.steps(TRIES - 2, FEW_FASTEST)
-    assert choice.step(FEW_FASTEST) == FEW
+@pytest.mark.parametrize(
+    ("odd", "times", "fastest"),
+    [((1.0, 0.1), FEW_FASTEST, FEW), ((3.0, 100.0), MORE_FASTEST, MORE)],
+)
+def test_a_single_step_does_not_decide(
+    odd: tuple[float, ...], times: tuple[float, ...], fastest: int, choice: Choice
+) -> None:
+    """A step in which nobody has much to do, or which waits for the host, says nothing of others."""
+    choice.steps(FIRST - 1, times)
+    assert choice.steps(2, odd) == [*WAYS]
+    choice.steps(TRIES - 2, times)
+    assert choice.step(times) == fastest
 
 
 def test_ways_are_tried_again_as_games_go_on(choice: Choice) -> None:

@@ -66,22 +66,31 @@ class PlayChoice {
     cudaEvent_t begin, end;
   };
 
-  // Once all timed steps have ended, takes the way that was faster in all of them together.
+  // Once all timed steps have ended, takes the way with the faster median step. A step that waited
+  // for the host took longer in whichever way it was played.
   void decide() {
     if (cudaEventQuery(timings_[kTries - 1].end) != cudaSuccess) {
       cudaGetLastError();  // clears cudaErrorNotReady, which is no error here
       return;
     }
-    float took[kWays] = {};
-    for (int i = 0; i < kTries; ++i) {
-      float milliseconds = 1e30f;
-      cudaEventElapsedTime(&milliseconds, timings_[i].begin, timings_[i].end);
-      took[i % kWays] += milliseconds;
-    }
-    took[0] *= kMargin;
-    fastest_ = static_cast<int>(std::min_element(took, took + kWays) - took);
+    float medians[kWays];
+    for (int way = 0; way < kWays; ++way) medians[way] = median_of(way);
+    medians[0] *= kMargin;
+    fastest_ = static_cast<int>(std::min_element(medians, medians + kWays) - medians);
     tried_ = 0;
     next_ = steps_ + std::min(steps_, static_cast<int64_t>(kLongest));
+  }
+
+  float median_of(int way) const {
+    constexpr int kEach = kTries / kWays;
+    float took[kEach];
+    for (int i = 0; i < kEach; ++i) {
+      const Timing& timing = timings_[i * kWays + way];
+      took[i] = 1e30f;
+      cudaEventElapsedTime(&took[i], timing.begin, timing.end);
+    }
+    std::nth_element(took, took + kEach / 2, took + kEach);
+    return took[kEach / 2];
   }
 
   Timing timings_[kTries];

@@ -38,7 +38,6 @@ struct RunEntry {
 // Room for a log: a word that is 1 more than the number of entries that there are, or would be if
 // there were room; and the entries. If it is 0, nothing has been written down.
 constexpr int kRunLogWords = 320, kMostRunEntries = kRunLogWords - 1;
-static_assert(kRunLogWords % 4 == 0, "each log begins at a multiple of 16 bytes");
 
 // Room for the boxes of a segment (segment_boxes.h).
 constexpr int kSegmentBoxWords = 320;

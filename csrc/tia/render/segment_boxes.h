@@ -98,7 +98,7 @@ class SegmentBoxes {
 };
 
 // Room to join the segments of a frame in: the boxes of all segments, and which of them are one
-// (union.h); and the runs that those of the next segment may touch.
+// (union_find.h); and the runs that those of the next segment may touch.
 struct FrameRoom {
   static constexpr int kMostBoxes = 512;
   Box boxes[kMostBoxes];

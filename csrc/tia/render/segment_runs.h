@@ -6,7 +6,7 @@
 #include "common/lanes.h"
 #include "tia/render/box.h"
 #include "tia/render/run_log.h"
-#include "tia/render/union.h"
+#include "tia/render/union_find.h"
 
 namespace cule {
 
@@ -24,8 +24,8 @@ struct SegmentRoom {
     uint8_t first_runs[kMostBoxes];
   };
   Item runs[kMostRuns];
-  // Which runs are of the same box (union.h), the number of the box of each run that is the first
-  // of one, and whether a run begins a box in one thread.
+  // Which runs are of the same box (union_find.h), the number of the box of each run that is the
+  // first of one, and whether a run begins a box in one thread.
   uint32_t parents[kMostRuns];
   uint8_t numbers[kMostRuns];
   bool begins[kMostRuns];
