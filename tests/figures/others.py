@@ -136,7 +136,7 @@ OTHERS: dict[str, tuple[str, list[str], str]] = {
             "most 2% of", "adds a tenth", "by a tenth of", "was a fifth faster",
             "of 1 KiB", "a third off", "takes 3 to 6%",
             "riverraid 9.0 to 10.6 and 11.3 ms.)", "took 7.4 instead of 8.7 ms",
-            "pong 5.5 instead of 6.1, when", "after four times as", "together Half of",
+            "pong 5.5 instead of 6.1, when", "after twice as many", "together Half of",
             "last quarter took", "its third", "executes 9 to 41%", "by 4 to 13%",
             "is 1.1 to 1.5 times", "take half as", "work. Half of", "for 25 ms", "to 47 s",
             "a third kernel", "is three times as", "took half as", "it many times afterwards",
