@@ -12,6 +12,7 @@
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -54,6 +55,11 @@ struct PortUse {
   int32_t actions;        // how many a player has; 0: they are not checked
   uintptr_t first_seeds;  // int64 of each env, of a first reset without seeds
 };
+
+inline std::runtime_error no_open_env() {
+  return std::runtime_error("expected an open env, got a compiled program's call after close(), or "
+                            "in a fork of the process that made the env");
+}
 
 class Port {
  public:
@@ -104,11 +110,7 @@ class Port {
   }
 
   void expect_usable(const PortCall& call) const {
-    if (closed_)
-      throw std::runtime_error("expected an open env, got a compiled program's call after close()");
-    if (!is_of_this_process())
-      throw std::runtime_error("expected a compiled program in the process that made the env, got "
-                               "one in a fork of it");
+    if (closed_) throw no_open_env();
     if (call.device != use_.device)
       throw std::invalid_argument("expected a program on " + device_name(use_.device) +
                                   ", where the envs are, got one on " + device_name(call.device));
@@ -267,12 +269,18 @@ class Port {
   bool closed_ = false, checked_[2] = {false, false};
 };
 
-// The ports that are open, by their numbers.
+// The ports that are open in this process, by their numbers.
 class OpenPorts {
  public:
   static OpenPorts& all() {
-    static OpenPorts* ports = new OpenPorts;  // never freed: threads may call at the very end
-    return *ports;
+    static std::atomic<OpenPorts*> ports{new OpenPorts};  // never freed: threads may call last
+    OpenPorts* found = ports.load();
+    if (found->process_ == process_number()) return *found;
+    // A fork has none of the threads of which one may have held the mutex, and none of the ports.
+    auto* own = new OpenPorts;
+    if (ports.compare_exchange_strong(found, own)) return *own;
+    delete own;
+    return *found;
   }
   uint64_t add(std::shared_ptr<Port> port) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -291,10 +299,11 @@ class OpenPorts {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = ports_.find(number);
     if (found != ports_.end()) return found->second;
-    throw std::runtime_error("expected an open env, got a compiled program's call after close()");
+    throw no_open_env();
   }
 
  private:
+  const uint64_t process_ = process_number();
   std::mutex mutex_;
   std::random_device random_;
   std::map<uint64_t, std::shared_ptr<Port>> ports_;

@@ -248,7 +248,16 @@ class DemonstrationEnvs:
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from what state_dict has returned."""
+        """Goes on from what state_dict has returned.
+
+        Raises:
+            ValueError: a version of this program returned it that knew other things of episodes.
+        """
+        if state["parts"].keys() != self._parts.keys():
+            raise InvalidValue(
+                f"expected a checkpoint with {', '.join(self._parts)} of episodes, got one with "
+                f"{', '.join(state['parts'])}"
+            )
         games = self._starts.games[:1] * self.num_envs
         tensors = state["states"]
         whole = replace(self._starts, games=games, tensors=tensors, include_rng=True)

@@ -85,10 +85,10 @@ def test_forked_child_neither_uses_the_env_nor_hangs() -> None:
     assert lines[len(refused) :] == ["child played", "child ended with 5", "parent played"]
 
 
-def test_forked_child_closes_a_port_that_programs_were_using() -> None:
+def test_forked_child_closes_a_port_that_programs_were_using_and_refuses_calls() -> None:
     """The threads of programs, which look up ports at any time, do not exist in it."""
     printed = run("""
-        import ctypes, os, signal, threading, cule
+        import ctypes, os, signal, struct, threading, cule
         from cule import _core
         from tests.support.waiting import repeat_until
         env = cule.AtariEnv("pong", 1, device="cpu", num_threads=1, reset_pool_size=1)
@@ -99,25 +99,44 @@ def test_forked_child_closes_a_port_that_programs_were_using() -> None:
         play = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_char_p, ctypes.c_char_p)(_core.PLAY_CALL)
         ended = threading.Event()
 
-        def program():
-            call, problem = bytes(128), ctypes.create_string_buffer(512)
-            while not ended.is_set():
-                play(call, problem)  # of a port that there is not
+        def problem_of(number):
+            # A step on GPU 7, on which no env is.
+            call = struct.pack("=Q4iQ4Q", number, 1, 0, 0, 7, *[0] * 5)
+            problem = ctypes.create_string_buffer(512)
+            assert not play(call, problem)
+            return problem.value.decode()
 
-        threads = [threading.Thread(target=program, daemon=True) for _ in range(4)]
+        def program(number):
+            while not ended.is_set():
+                problem_of(number)
+
+        threads = [
+            threading.Thread(target=program, args=(number,), daemon=True)
+            for number in (port.number, port.number, 0, 0)
+        ]
         for thread in threads:
             thread.start()
+        assert "got one on cuda:7" in problem_of(port.number)
         for _ in range(20):
             child = os.fork()
             if not child:
+                said = problem_of(port.number)
                 port.close()
-                os._exit(0)
+                os._exit(0 if "or in a fork of the process" in said else 1)
+            statuses = []
+
+            def is_over():
+                found, status = os.waitpid(child, os.WNOHANG)
+                statuses.append(status)
+                return found
+
             try:
-                for _ in repeat_until(lambda: os.waitpid(child, os.WNOHANG)[0], seconds=20):
+                for _ in repeat_until(is_over, seconds=20):
                     pass
             except BaseException:
                 os.kill(child, signal.SIGKILL)
                 raise
+            assert os.waitstatus_to_exitcode(statuses[-1]) == 0
         ended.set()
         for thread in threads:
             thread.join()

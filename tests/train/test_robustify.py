@@ -185,6 +185,17 @@ def test_training_resumed_is_as_if_never_stopped(demonstration, device, tmp_path
     assert without_times(parts) == without_times(whole)
 
 
+def test_checkpoints_of_other_versions_are_refused(demonstration):
+    envs = envs_of(demonstration)
+    envs.reset(seed=0)
+    state = envs.state_dict()
+    del state["parts"]["first"]
+    message = "expected a checkpoint with .*place, first, points.* got one with .*place, points"
+    with pytest.raises(ValueError, match=message):
+        envs.load_state_dict(state)
+    envs.close()
+
+
 def test_a_trained_policy_plays_the_game_from_its_start(demonstration, tmp_path):
     train.train(Robustify, settings(tmp_path, demonstration, total_frames=6 * 4 * 16 * 2))
     (row,) = evaluation.evaluate(evaluation.Args(
