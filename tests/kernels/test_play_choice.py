@@ -88,7 +88,7 @@ def test_small_differences_do_not_count(time: float, is_taken: bool, choice: Cho
 def test_a_single_step_does_not_decide(
     odd: tuple[float, ...], times: tuple[float, ...], fastest: int, choice: Choice
 ) -> None:
-    """A step in which nobody has much to do, or which waits for the host, says nothing of others."""
+    """A step in which nobody has much to do, or which waits for the host, says nothing."""
     choice.steps(FIRST - 1, times)
     assert choice.steps(2, odd) == [*WAYS]
     choice.steps(TRIES - 2, times)
