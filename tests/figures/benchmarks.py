@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tests.figures.pages import Said, said, table_line
 from tests.figures.results import ROOT, source
@@ -28,25 +29,27 @@ ON_CPU_CASES = (
     (64, 32, 1, 1), (16, 32, 2, 1), (16, 32, 4, 1), (16, 32, 8, 1), (16, 32, 1, 0.5),
     (16, 32, 1, 2),
 )  # fmt: skip
-# Of games with objects alone, which were measured twice.
-NAMES = {"space_invaders": "Space Invaders", "qbert": "Q*bert", "ms_pacman": "Ms. Pac-Man"}
-OBJECTS_AGAIN = [("objects", game) for game in NAMES]
 OPTIONS = source(
-    "what options cost", "2026-11-30-h200", "5d815fe 348ee96 558f9f9",
-    lambda row: row["option"] == "two players" if row["commit"][:7] == "5d815fe" else
-    row["commit"][:7] == "558f9f9" or (row["option"], row["game"]) in OBJECTS_AGAIN,
-    mode="options",
+    "what options cost", "2026-11-30-h200", "5d815fe 558f9f9",
+    lambda row: row["option"] in {"5d815fe": ("two players",), "558f9f9": ("sound", "RAM")}.get(
+        row["commit"][:7], ()), mode="options",
 )  # fmt: skip
 OF_OPTIONS = {
     "sound": "sound_obs=True", "RAM": 'obs_type="ram"', "objects": 'obs_type="objects"',
     "two players": "num_players=2",
 }  # fmt: skip
+OBJECTS = source(
+    "what objects cost", "2026-12-01-h200", "9c7b173", mode="options", option="objects"
+)
+# Games with many objects, which were measured twice, and those where objects cost the most.
+MANY = {"space_invaders": "Space Invaders", "qbert": "Q*bert", "ms_pacman": "Ms. Pac-Man"}
+MOST = {"battle_zone": "Battle Zone", "krull": "Krull", "fishing_derby": "Fishing Derby"}
 IMPALA = source(
     "the IMPALA ResNet's layers", "2026-11-30-h200", "6038bc2",
     lambda row: row["group"] == "all", mode="impala_blocks",
 )  # fmt: skip
 SIX = ("cule.train", "CleanRL", "stable-baselines3", "RLlib", "TorchRL", "rl_games")
-SOURCES = (PPO, ON_CPU, ON_GPU, LARGE, OPTIONS, IMPALA)
+SOURCES = (PPO, ON_CPU, ON_GPU, LARGE, OPTIONS, OBJECTS, IMPALA)
 NUMBERS = "1 9 10 16 32 64"
 GIVEN: dict[str, str] = {}
 
@@ -97,23 +100,32 @@ def large() -> Iterator[Said]:
 
 
 def options() -> Iterator[Said]:
-    again, rows = (
-        {(row["option"], row["game"]): row for row in OPTIONS.where(one)}
-        for one in (lambda row: row["commit"][:7] == "348ee96",
-                    lambda row: row["commit"][:7] != "348ee96")
-    )  # fmt: skip
+    measured = [*OPTIONS.rows, *OBJECTS.rows]
     for name, words in OF_OPTIONS.items():
         line, numbers = f"`{words}`", []
         for game in ("pong", "breakout"):
-            line += " | {:.2f}, {:.0%}" if (name, game) in rows else " |"
-            if row := rows.get((name, game)):
-                numbers += [row["fps"] / 1e6, row["part_of_images"]]
+            rows = [row for row in measured if (row["option"], row["game"]) == (name, game)]
+            line += " | {:.2f}, {:.0%}" if rows else " |"
+            if rows:
+                numbers += [statistics.mean(row["fps"] for row in rows) / 1e6, part_of(rows)]
         yield table_line(line, *numbers)
     yield said("with {:,} envs, and", OPTIONS.rows[0]["num_envs"])
-    for game, name in NAMES.items():
-        yield said(f"{name} {{:.0%}}", rows["objects", game]["part_of_images"])
-    parts = [again[one]["part_of_images"] for one in OBJECTS_AGAIN]
-    yield said("another run it was {:.0%}, {:.0%} and {:.0%}", *parts)
+    games: dict[str, list[Any]] = {}
+    for row in OBJECTS.rows:
+        games.setdefault(row["game"], []).append(row)
+    for game, name in MANY.items():
+        yield said(f"{name} {{:.0%}}", part_of(games[game]))
+    once = {game: part_of(rows) for game, rows in games.items() if len(rows) == 1}
+    yield said("In {} other games", len(once))
+    yield said("the median is {:.0%}", statistics.median(once.values()))
+    assert sorted(once, key=once.__getitem__)[: len(MOST)] == list(MOST)
+    for game, name in MOST.items():
+        yield said(f"{name} has {{:.0%}}", once[game])
+
+
+def part_of(rows: Sequence[Any]) -> float:
+    """The part of the speed of images that objects alone have, on average."""
+    return statistics.mean(row["part_of_images"] for row in rows)
 
 
 def impala() -> Iterator[Said]:

@@ -119,9 +119,9 @@ __global__ void __launch_bounds__(kThreads, 5) find_runs(const __grid_constant__
   write_runs(batch, env, recording, blockIdx.z, blockIdx.y, Room{words + threadIdx.x, kThreads});
 }
 
-// Joins those that have changed to the boxes of their segment; a warp for each segment, and then for
-// others.
-constexpr int kFindBoxesBlocks = 8;  // on a multiprocessor at once
+// Joins those that have changed to the boxes of their segment; a warp for each segment, and then
+// for others.
+constexpr int kFindBoxesBlocks = 7;  // on a multiprocessor at once, by their shared memory
 __global__ void __launch_bounds__(kThreads, kFindBoxesBlocks)
     find_boxes(const __grid_constant__ Batch batch) {
   constexpr uint32_t kWarps = kThreads / kWarp;

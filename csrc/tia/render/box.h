@@ -29,17 +29,6 @@ struct alignas(8) Run {
 using RunSet = uint64_t;
 constexpr int kMostLiveRuns = static_cast<int>(sizeof(RunSet) * 8);
 
-// Runs that those of the next scanline may belong to: two words for each, and the set of those of
-// each object.
-struct LiveRuns {
-  uint32_t looks[kMostLiveRuns], places[kMostLiveRuns];
-  RunSet sets[kNumTiaObjects];
-
-  CULE_INLINE RunLooks looks_of(int run) const { return {looks[run]}; }
-  CULE_INLINE int line_of(int run) const { return Run::line_of(places[run]); }
-  CULE_INLINE int box_of(int run) const { return Run::box_of(places[run]); }
-};
-
 // A box in two words, or what became a part of one.
 struct alignas(8) Box {
   // The first pixel, the one after the last, a bit for each TiaObject, and the color, a byte each;
@@ -56,21 +45,15 @@ struct alignas(8) Box {
     return made(run.begin(), run.end(), 1u << run.object(), run.color(), line, line + 1);
   }
   static CULE_INLINE Box part_of(int whole) { return {static_cast<uint32_t>(whole), kPart}; }
-  static CULE_INLINE Box of_row(const int16_t* row) {
-    if (row[kVisible] == 0) return part_of(0);
-    return made(row[kX], row[kWidth], static_cast<uint16_t>(row[kKind]),
-                static_cast<uint16_t>(row[kColor]), row[kY], row[kHeight]);
-  }
-  // Until a frame's boxes are complete, kWidth and kHeight of their rows are ends.
   CULE_INLINE void to_row(int16_t* row) const {
-    row[kVisible] = !is_part();
-    if (is_part()) return;
+    const uint32_t x = across & 0xFF, y = down & 0xFFFF;
     row[kKind] = static_cast<int16_t>(across >> 16 & 0xFF);
-    row[kX] = static_cast<int16_t>(across & 0xFF);
-    row[kY] = static_cast<int16_t>(down & 0xFFFF);
-    row[kWidth] = static_cast<int16_t>(across >> 8 & 0xFF);
-    row[kHeight] = static_cast<int16_t>(down >> 16);
+    row[kX] = static_cast<int16_t>(x);
+    row[kY] = static_cast<int16_t>(y);
+    row[kWidth] = static_cast<int16_t>((across >> 8 & 0xFF) - x);
+    row[kHeight] = static_cast<int16_t>((down >> 16) - y);
     row[kColor] = static_cast<int16_t>(across >> 24);
+    row[kVisible] = 1;
   }
 
   CULE_INLINE bool is_part() const { return down == kPart; }
@@ -96,15 +79,26 @@ struct alignas(8) Box {
   static CULE_INLINE uint32_t most(uint32_t a, uint32_t b) { return a < b ? b : a; }
 };
 
-// The boxes of a frame. Row 0 says how many there are, and how many runs found no room. Each other
-// row is a box.
+// Room to find the boxes of a frame in, in one thread: the boxes; the runs that those of the next
+// scanline may belong to, two words for each; and the set of those of each object.
+struct BoxRoom {
+  static constexpr int kMostBoxes = 1024;
+  Box boxes[kMostBoxes];
+  uint32_t looks[kMostLiveRuns], places[kMostLiveRuns];
+  RunSet sets[kNumTiaObjects];
+
+  CULE_INLINE RunLooks looks_of(int run) const { return {looks[run]}; }
+  CULE_INLINE int line_of(int run) const { return Run::line_of(places[run]); }
+  CULE_INLINE int box_of(int run) const { return Run::box_of(places[run]); }
+};
+
+// The boxes of a frame. Row 0 says how many there are, and how many others found no room, with the
+// runs of those that one thread has no room to find. Each other row is a box.
 struct FrameBoxes {
   int16_t* rows;  // [room + 1][kObjectFields]
   int room;
 
   CULE_INLINE int16_t* at(int box) const { return rows + (box + 1) * kObjectFields; }
-  CULE_INLINE Box box(int i) const { return Box::of_row(at(i)); }
-  CULE_INLINE void put(int i, Box box) const { box.to_row(at(i)); }
   CULE_INLINE int16_t& count() const { return rows[0]; }
   CULE_INLINE int16_t& left_out() const { return rows[1]; }
 };

@@ -11,26 +11,25 @@
 
 namespace cule {
 
-// Completes a frame's boxes, of which `put` has written some. `box_of(i)` are `count` boxes and
-// parts of others.
+// Writes a frame's boxes. `box_of(i)` are `count` boxes and parts of others, in the order of their
+// first runs. Those for which there is no room are added to `left_out`.
 template <class Lanes, class BoxOf>
 CULE_INLINE void complete_boxes(const FrameBoxes& boxes, int count, int left_out,
                                 const Lanes& lanes, const BoxOf& box_of) {
-  const int kept = keep_items<Box>(
+  constexpr int kMostLeftOut = 0x7FFF;
+  const int found = keep_items<Box>(
       lanes, count,
       [&](int i, Box& box) CULE_INLINE_LAMBDA {
         box = box_of(i);
         return !box.is_part();
       },
       [&](int i, Box box) CULE_INLINE_LAMBDA {
-        int16_t* row = boxes.at(i);
-        box.to_row(row);
-        row[kWidth] = static_cast<int16_t>(row[kWidth] - row[kX]);
-        row[kHeight] = static_cast<int16_t>(row[kHeight] - row[kY]);
+        if (i < boxes.room) box.to_row(boxes.at(i));
       });
+  const int kept = found < boxes.room ? found : boxes.room, without = left_out + found - kept;
   if (lanes.lane() == 0) {
     boxes.count() = static_cast<int16_t>(kept);
-    boxes.left_out() = static_cast<int16_t>(left_out);
+    boxes.left_out() = static_cast<int16_t>(without < kMostLeftOut ? without : kMostLeftOut);
   }
   lanes.sync();
 }
@@ -43,18 +42,18 @@ CULE_INLINE void complete_boxes(const FrameBoxes& boxes, int count, int left_out
 // many runs it has: where a run ends, and its box, is written down when it has ended.
 class BoxMerger {
  public:
-  // Puts what it finds into `boxes`, which `finish` completes, and works in `runs`.
-  CULE_INLINE BoxMerger(const int16_t* settings, const FrameBoxes& boxes, LiveRuns& runs)
+  // Works in `room`, and `finish` puts what it has found into `boxes`.
+  CULE_INLINE BoxMerger(const int16_t* settings, const FrameBoxes& boxes, BoxRoom& room)
       : settings_(settings),
         line_gap_(settings[kLineGap]),
         one_color_classes_(settings[kOneColorClasses]),
         boxes_(boxes),
-        runs_(runs) {
+        room_(room) {
     for (int object = 0; object < kObjects; ++object) {
       const int of_class = settings[kClassOf + object];
       classes_ |= static_cast<uint32_t>(of_class) << (kClassBits * object);
       members_ |= uint64_t{1} << (kObjects * of_class + object);
-      runs_.sets[object] = 0;
+      room_.sets[object] = 0;
     }
   }
 
@@ -71,7 +70,7 @@ class BoxMerger {
       live_ = now_;
     } else {
       for_each(live_ & ~now_, [&](int run) CULE_INLINE_LAMBDA {
-        if (runs_.line_of(run) < oldest) live_ &= ~bit(run);
+        if (room_.line_of(run) < oldest) live_ &= ~bit(run);
       });
     }
     above_ = now_;
@@ -80,7 +79,7 @@ class BoxMerger {
     line_ = line;
   }
 
-  CULE_INLINE void repeat_object(uint32_t object) { now_ |= above_ & runs_.sets[object]; }
+  CULE_INLINE void repeat_object(uint32_t object) { now_ |= above_ & room_.sets[object]; }
 
   // Puts a run into the box that it belongs to. If it joins several, they become one. A run that
   // has found no room is left out until it ends, whether it is told again or not. A run of a piece
@@ -90,28 +89,28 @@ class BoxMerger {
     const uint32_t same_bits = Run::same_bits(one_color_classes_, of_class);
     int same = of_piece ? part_of_same(object, color, begin) : kNoRun, box = kNoBox;
     const bool is_part = same != kNoRun;
-    if (is_part) begin = runs_.looks_of(same).begin();
+    if (is_part) begin = room_.looks_of(same).begin();
     const RunLooks looks = RunLooks::of(object, of_class, color, begin, end);
     for_each(may_touch(of_class), [&](int run) CULE_INLINE_LAMBDA {
-      const RunLooks its_looks = runs_.looks_of(run);
+      const RunLooks its_looks = room_.looks_of(run);
       if (!its_looks.touches(looks, same_bits)) return;
       if (its_looks.word == looks.word && same == kNoRun) same = run;
-      const int its = runs_.box_of(run);
+      const int its = room_.box_of(run);
       if (its != kNoBox && its != box) box = box == kNoBox ? its : join(box, its);
     });
     const bool is_new = same == kNoRun, has_room = !is_new || ~live_ != 0;
-    const bool stays_out = !is_part && !is_new && runs_.box_of(same) == kNoBox;
+    const bool stays_out = !is_part && !is_new && room_.box_of(same) == kNoBox;
     const bool begins = box == kNoBox && !stays_out && has_room;
     if (begins) box = new_box();
     if (stays_out) box = kNoBox;
-    else if ((box == kNoBox || !has_room) && left_out_ < kMostLeftOut) ++left_out_;
+    else left_out_ += box == kNoBox || !has_room;
     if (!has_room) return;
     if (is_new) same = new_run(object);
     now_ |= bit(same);
-    runs_.looks[same] = looks.word;
-    runs_.places[same] = Run::place_of(line_, box);
+    room_.looks[same] = looks.word;
+    room_.places[same] = Run::place_of(line_, box);
     const Box now = Box::of(looks, line_);
-    if (box != kNoBox) boxes_.put(box, begins ? now : boxes_.box(box).with(now));
+    if (box != kNoBox) room_.boxes[box] = begins ? now : room_.boxes[box].with(now);
   }
 
   // After the last scanline: boxes are those of all runs only then.
@@ -119,13 +118,13 @@ class BoxMerger {
     end_runs(above_ & ~now_, line_above_);
     end_runs(now_, line_);
     complete_boxes(boxes_, count_, left_out_, OneLane{},
-                   [this](int i) CULE_INLINE_LAMBDA { return boxes_.box(i); });
+                   [this](int i) CULE_INLINE_LAMBDA { return room_.boxes[i]; });
   }
 
  private:
   using Set = RunSet;
   static constexpr int kObjects = static_cast<int>(kNumTiaObjects), kNoRun = -1, kNoBox = -1;
-  static constexpr int kMostLeftOut = 0x7FFF, kClassBits = 3;
+  static constexpr int kClassBits = 3;
   static constexpr uint32_t kClassMask = (1u << kClassBits) - 1;
   static constexpr uint64_t kMembersMask = (1u << kObjects) - 1;
 
@@ -134,13 +133,12 @@ class BoxMerger {
   uint32_t classes_ = 0;  // of the objects
   uint64_t members_ = 0;  // of each class the objects, kObjects bits
   FrameBoxes boxes_;
-  LiveRuns& runs_;
+  BoxRoom& room_;
   // The runs that one of this scanline may belong to; of these, those of this scanline, which is
   // not written down in them yet, and those of the scanline above, some of which may be of this
   // one, too; and those that have ever been live.
   Set live_ = 0, now_ = 0, above_ = 0, used_ = 0;
   int count_ = 0, left_out_ = 0;
-  int joined_ = 0;  // how many boxes have become parts of others, so that there is room for more
   int line_ = kNoLine, line_above_ = kNoLine;
 
   // Calls `take(run)` for each run of a set.
@@ -162,15 +160,15 @@ class BoxMerger {
   CULE_INLINE Set may_touch(int of_class) const {
     Set runs = 0;
     uint32_t objects = static_cast<uint32_t>(members_ >> (kObjects * of_class) & kMembersMask);
-    for (; objects; objects &= objects - 1) runs |= runs_.sets[first_bit(objects)];
+    for (; objects; objects &= objects - 1) runs |= room_.sets[first_bit(objects)];
     return live_ & runs;
   }
   // The run of this scanline and object that goes on at `begin`, as the pieces of a scanline may
   // divide a run; or kNoRun.
   CULE_INLINE int part_of_same(uint32_t object, uint32_t color, int begin) const {
     int found = kNoRun;
-    for_each(now_ & runs_.sets[object], [&](int run) CULE_INLINE_LAMBDA {
-      const RunLooks looks = runs_.looks_of(run);
+    for_each(now_ & room_.sets[object], [&](int run) CULE_INLINE_LAMBDA {
+      const RunLooks looks = room_.looks_of(run);
       if (looks.color() == color && begin - looks.end() < gap_of(settings_, object)) found = run;
     });
     return found;
@@ -179,8 +177,8 @@ class BoxMerger {
   // A place for a run of an object, of which there is one.
   CULE_INLINE int new_run(uint32_t object) {
     const int run = first_bit(~live_);
-    if (used_ & bit(run)) runs_.sets[runs_.looks_of(run).object()] &= ~bit(run);
-    runs_.sets[object] |= bit(run);
+    if (used_ & bit(run)) room_.sets[room_.looks_of(run).object()] &= ~bit(run);
+    room_.sets[object] |= bit(run);
     used_ |= bit(run);
     live_ |= bit(run);
     return run;
@@ -189,36 +187,27 @@ class BoxMerger {
   // Writes down that the last scanline of these runs was `line`.
   CULE_INLINE void end_runs(Set runs, int line) {
     for_each(runs, [&](int run) CULE_INLINE_LAMBDA {
-      const int box = runs_.box_of(run);
-      runs_.places[run] = Run::place_of(line, box);
-      if (box != kNoBox) boxes_.put(box, boxes_.box(box).until(line));
+      const int box = room_.box_of(run);
+      room_.places[run] = Run::place_of(line, box);
+      if (box != kNoBox) room_.boxes[box] = room_.boxes[box].until(line);
     });
   }
 
   // Makes that of two boxes which began later a part of the other one. Returns the other one.
   CULE_INLINE int join(int one, int other) {
     const int box = one < other ? one : other, part = one < other ? other : one;
-    ++joined_;
-    boxes_.put(box, boxes_.box(box).with(boxes_.box(part)));
-    boxes_.put(part, Box::part_of(box));
+    room_.boxes[box] = room_.boxes[box].with(room_.boxes[part]);
+    room_.boxes[part] = Box::part_of(box);
     for_each(live_, [&](int run) CULE_INLINE_LAMBDA {
-      if (runs_.box_of(run) == part) runs_.places[run] = Run::place_of(runs_.line_of(run), box);
+      if (room_.box_of(run) == part) room_.places[run] = Run::place_of(room_.line_of(run), box);
     });
     return box;
   }
-  // Room for a box: at the end, or where one has become a part of another.
-  CULE_INLINE int new_box() {
-    if (count_ < boxes_.room) return count_++;
-    if (joined_ == 0) return kNoBox;
-    --joined_;
-    int box = 0;
-    while (!boxes_.box(box).is_part()) ++box;
-    return box;
-  }
+  CULE_INLINE int new_box() { return count_ < BoxRoom::kMostBoxes ? count_++ : kNoBox; }
 };
 
 // Finds the boxes of a frame in one thread. It is told of the frame as a RunFinder is.
-class BoxFinder : LiveRuns, public RunFinder<BoxMerger> {
+class BoxFinder : BoxRoom, public RunFinder<BoxMerger> {
  public:
   // Puts what it finds into `boxes`.
   CULE_INLINE BoxFinder(const int16_t* settings, const FrameBoxes& boxes)

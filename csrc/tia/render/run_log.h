@@ -40,7 +40,7 @@ struct RunEntry {
 constexpr int kRunLogWords = 320, kMostRunEntries = kRunLogWords - 1;
 
 // Room for the boxes of a segment (segment_boxes.h).
-constexpr int kSegmentBoxWords = 320;
+constexpr int kSegmentBoxWords = 448;
 
 // The frames of a step that are seen: the last one, and the one before it.
 enum SeenFrame : uint32_t { kLastFrame, kFrameBefore, kSeenFrames };

@@ -100,7 +100,7 @@ class SegmentBoxes {
 // Room to join the segments of a frame in: the boxes of all segments, and which of them are one
 // (union_find.h); and the runs that those of the next segment may touch.
 struct FrameRoom {
-  static constexpr int kMostBoxes = 512;
+  static constexpr int kMostBoxes = 896;
   Box boxes[kMostBoxes];
   uint32_t parents[kMostBoxes];
   Run runs[kMostLiveRuns];
@@ -131,9 +131,9 @@ class SegmentJoiner {
     return true;
   }
 
-  // Writes them to `boxes`. False: there are too many.
+  // Writes them to `boxes`. False: one thread would have begun too many.
   CULE_INLINE bool finish(const FrameBoxes& boxes) const {
-    if (begun_ > boxes.room) return false;
+    if (begun_ > BoxRoom::kMostBoxes) return false;
     find_least(room_.parents, count_, lanes_);
     for (int base = 0; base < count_; base += Lanes::kCount) add_parts(base);
     complete_boxes(boxes, count_, 0, lanes_,
