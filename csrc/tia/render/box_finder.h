@@ -69,9 +69,11 @@ class BoxMerger {
     if (cut || line_gap_ == 0) {
       live_ = now_;
     } else {
+      Set ended = 0;
       for_each(live_ & ~now_, [&](int run) CULE_INLINE_LAMBDA {
-        if (room_.line_of(run) < oldest) live_ &= ~bit(run);
+        if (room_.line_of(run) < oldest) ended |= bit(run);
       });
+      live_ &= ~ended;
     }
     above_ = now_;
     now_ = 0;
@@ -91,10 +93,12 @@ class BoxMerger {
     const bool is_part = same != kNoRun;
     if (is_part) begin = room_.looks_of(same).begin();
     const RunLooks looks = RunLooks::of(object, of_class, color, begin, end);
+    Set touched = 0;
     for_each(may_touch(of_class), [&](int run) CULE_INLINE_LAMBDA {
-      const RunLooks its_looks = room_.looks_of(run);
-      if (!its_looks.touches(looks, same_bits)) return;
-      if (its_looks.word == looks.word && same == kNoRun) same = run;
+      if (room_.looks_of(run).touches(looks, same_bits)) touched |= bit(run);
+    });
+    for_each(touched, [&](int run) CULE_INLINE_LAMBDA {
+      if (room_.looks_of(run).word == looks.word && same == kNoRun) same = run;
       const int its = room_.box_of(run);
       if (its != kNoBox && its != box) box = box == kNoBox ? its : join(box, its);
     });

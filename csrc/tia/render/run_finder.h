@@ -52,9 +52,7 @@ struct RunLooks {
   // Whether it touches another run, of a scanline that is near enough. They are equal in the bits
   // `same`.
   CULE_INLINE bool touches(RunLooks other, uint32_t same) const {
-    // Without branches, as the threads of a warp differ in what is true.
-    return (((word ^ other.word) & same) == 0) & (begin() <= other.end()) &
-           (other.begin() <= end());
+    return ((word ^ other.word) & same) == 0 && begin() <= other.end() && other.begin() <= end();
   }
 };
 
